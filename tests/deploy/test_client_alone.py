@@ -4,12 +4,14 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
 from printed_numbers import PROMISED
-from shuffledp import AnswerSets, Categories, Columns, Mean, Words
+from shuffledp import AnswerSets, Categories, Columns, HeavyHitters, Mean, Words
+from shuffledp.collection.questions.rounds import Search
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.messages import split
@@ -17,6 +19,8 @@ from shuffledp.deploy.wire import ProtocolError
 
 FIFTY = [str(each) for each in range(50)]
 COLUMNS = Columns({"age": ["young", "old"], "vote": ["yes", "no"]}, pairs="all")
+SEARCH = HeavyHitters(max_bytes=3, most=12, bits=8, search=Search("0" * 32))
+SEARCH_OF_ALL = replace(SEARCH, search=Search("0" * 32, is_for_all=True))
 # What is asked, what is answered, the least batch, and an epsilon little above what is proved.
 TASKS = {
     "the guide's": (Categories(["yes", "no"]), "k-rr", 2.0, "yes", 10_000, "0.1194"),
@@ -28,10 +32,15 @@ TASKS = {
     "beside dummies": (Categories(["yes", "no"]), "k-rr", 4.0, "yes", 2_000, "0.7"),
     "a set": (AnswerSets(FIFTY, max_answers=3), "sampled:k-rr", 2.0, ["1", "9"], 10_000, "0.15"),
     "columns": (COLUMNS, "sampled-parts", 2.0, {"age": "old", "vote": "no"}, 10_000, "0.14"),
+    "a drawn round": (SEARCH, "k-rr", 7.0, "one", 10_000, "1.21"),
+    "every round": (SEARCH_OF_ALL, "k-rr", 7.0, "one", 10_000, "7.4"),
 }
 
-# Which of them have devices send dummies, by which law.
-DUMMIES = {"beside dummies": DummyLaw.from_text("poisson:0.05")}
+# Which of them have dummies, by which law.
+DUMMIES = {
+    "beside dummies": DummyLaw.from_text("poisson:0.05"),
+    "every round": DummyLaw.from_text("laplace:2.025:27"),
+}
 
 # Reads a task, an answer, two keys and a place from standard input; says what it found and sends.
 DEVICE = """
@@ -78,7 +87,9 @@ def test_a_device_needs_numpy_and_cryptography_alone(name, tmp_path):
     question, randomizer, epsilon0, answer, min_batch, epsilon = TASKS[name]
     asked = AskedTerms.of(question, randomizer, epsilon0)
     law = DUMMIES.get(name)
-    task = make_task(asked=asked, min_batch=min_batch, epsilon=epsilon, dummies=law)
+    epochs = 1 if asked.search else 30
+    how = {"min_batch": min_batch, "dummies": law, "num_epochs": epochs}
+    task = make_task(asked=asked, epsilon=epsilon, **how)
     given = {
         "task": task.encode().hex(),
         "answer": answer,
@@ -136,6 +147,7 @@ def test_the_promise_is_refused_where_the_least_epsilon_is_above_it(name):
     question, randomizer, epsilon0, _, min_batch, _ = TASKS[name]
     asked = AskedTerms.of(question, randomizer, epsilon0)
     how = {"asked": asked, "min_batch": min_batch, "dummies": DUMMIES.get(name)}
+    how["num_epochs"] = 1 if asked.search else 30
     least = make_task(**how).guarantee().epsilon_upper
     # One delta at the promise settles what the least epsilon would, just above it and just below.
     make_task(**how, epsilon=f"{least * (1 + 1e-6):.12f}").check()
