@@ -106,6 +106,7 @@ def test_devices_that_send_dummies_go_from_a_plan_to_a_report(answers, clock, ca
     assert main([*planned, "--out", "plan.json"]) == 0
     addresses = ["--shuffler", free_address(), "--analyzer", free_address()]
     create = ["task", "create", "--plan", "plan.json", "--min-batch", "1000", "--out", "task"]
+    create += ["--seal", "hybrid"]
     clock.run(*create, "--epoch", EPOCH, "--grace", "1s", *addresses)
     clock.move(HALF)
     servers = []
@@ -141,6 +142,7 @@ def test_one_answer_among_dummies_goes_from_a_plan_to_a_report(answers, clock, c
     assert main([*planned, "--out", "plan.json"]) == 0
     addresses = ["--shuffler", free_address(), "--analyzer", free_address()]
     create = ["task", "create", "--plan", "plan.json", "--min-batch", "1", "--out", "task"]
+    create += ["--seal", "hybrid"]
     clock.run(*create, "--epoch", EPOCH, "--grace", "1s", *addresses)
     clock.move(HALF)
     assert main(["send", "task/task.bin", "--value", "yes", "--store", "device.db"]) == 2

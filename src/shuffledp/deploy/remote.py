@@ -25,7 +25,7 @@ FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
 
 #: Seconds to try again while a server does not answer.
 PATIENCE_SECONDS = 60.0
-_MOST_KEYS_BYTES = 1 << 14
+_MOST_KEYS_BYTES = 1 << 16
 _MOST_FILE_BYTES = 1 << 28
 
 

@@ -44,11 +44,13 @@ class Sizes(NamedTuple):
     public_key: int
     #: What is added to a text: the encapsulated key and a tag.
     added: int
+    #: Most keys in a list, which takes less than 64 KiB.
+    most_keys: int
 
 
 SIZES: Final[dict[Seal, Sizes]] = {
-    "x25519": Sizes(bytes.fromhex("002000010001"), 32, 48),
-    "hybrid": Sizes(bytes.fromhex("647a00010001"), 1216, 1136),
+    "x25519": Sizes(bytes.fromhex("002000010001"), 32, 48, 256),
+    "hybrid": Sizes(bytes.fromhex("647a00010001"), 1216, 1136, 48),
 }
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)

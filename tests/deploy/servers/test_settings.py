@@ -111,6 +111,24 @@ def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_p
         assert answers == [Answer.ACCEPTED]
 
 
+@pytest.mark.parametrize(("kind", "most"), [("x25519", 256), ("hybrid", 48)])
+def test_lists_have_as_many_keys_as_devices_read(make, tmp_path, kind, most):
+    task, settings, analyzer_settings = make(seal=kind, num_epochs=400)
+    folder, now = tmp_path / "task", task.start
+    listed = read_list(settings.public_keys, task, "shuffler")
+    assert [len(listed.keys), listed.serial] == [most] * 2
+    for epoch in range(1, 52):  # the analyzer gets a new key in each
+        rotate(folder, now, epoch)
+    opening = read_list(analyzer_settings.public_keys, task, "analyzer")
+    assert len(opening.keys) == min(most, 52)
+    assert opening.key_from(51).first_epoch == 51
+    rotate(folder, now + 100 * task.epoch_seconds)
+    listed = read_list(settings.public_keys, task, "shuffler")
+    assert (len(listed.keys), listed.serial) == (most, min(99 + most, 400))
+    assert len(settings.public_keys.read_bytes()) < 1 << 16
+    assert set(keys_of(settings, task)) >= set(range(99, listed.serial))
+
+
 def _same(one, other):
     return one.private_bytes_raw() == other.private_bytes_raw()
 

@@ -28,7 +28,7 @@ from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
-from shuffledp.deploy.sealing import MailKey, Seal, mail_key, new_mail_key
+from shuffledp.deploy.sealing import SIZES, MailKey, Seal, mail_key, new_mail_key
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
 
@@ -249,7 +249,7 @@ def write_task(
 ) -> None:
     """Write a task with new keys and one file of settings a role, into a new folder."""
     shuffler, analyzer = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-    epochs = range(min(task.num_epochs, NUM_KEYS))
+    epochs = range(min(task.num_epochs, SIZES[task.seal].most_keys))
     sealing, opening = {n: new_mail_key(task.seal) for n in epochs}, new_mail_key(task.seal)
     signer = _Operator(operator, task, grace_seconds)
     sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
@@ -433,7 +433,8 @@ def rotate(
         raise DataError(f"{what}: name an epoch to come, after the newest key's")
     before = read_list(shuffler / "keys.bin", task, "shuffler")
     first = max(0, task.nth_epoch(now - grace))
-    epochs = range(max(first, before.serial), min(task.num_epochs, first + NUM_KEYS))
+    most = SIZES[task.seal].most_keys
+    epochs = range(max(first, before.serial), min(task.num_epochs, first + most))
     made = {epoch: new_mail_key(task.seal) for epoch in epochs}
     _write_keys(shuffler / "keys", made)
     if made:
@@ -447,7 +448,7 @@ def rotate(
     _write_keys(analyzer / "keys", {number: opening})
     key = SealKey(number=number, public_key=_public(opening), first_epoch=used_from)
     keys = [key, *(each for each in listed.keys if each.number != number)]
-    after = signer.signed("analyzer", keys, listed.serial + 1)
+    after = signer.signed("analyzer", keys[:most], listed.serial + 1)
     for path in (shuffler / "analyzer_keys.bin", analyzer / "keys.bin"):
         replace_file(path, after)
     return epochs, key
