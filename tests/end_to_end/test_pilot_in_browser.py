@@ -124,6 +124,29 @@ def test_people_answer_and_the_operator_collects(browser, pilot, clock):
     context.close()
 
 
+@pytest.mark.slow
+def test_two_hundred_people_answer_and_estimates_are_near_the_truth(browser, pilot, clock):
+    url, console = pilot(["--domain", "yes,no"], min_batch=200)
+    for place in range(200):
+        sent = respond(browser, url, "yes" if place < 60 else "no")
+        assert sum(method == "POST" for method, _, _ in sent) == 1
+    clock.move(OVER)
+    assert main(["collect", "task-0", "--out", "results"]) == 0
+    record = json.loads(Path("results/privacy.json").read_bytes())
+    assert record["num_users"] == 200
+    yes = next(each for each in record["estimates"] if each["value"] == "yes")
+    # Eight standard errors: a false alarm in 10^14 runs.
+    assert abs(yes["frequency"] - 0.3) < 8 * yes["standard_error"]
+    context = browser.new_context()
+    context.set_default_timeout(0.0)
+    page = context.new_page()
+    page.goto(console)
+    page.get_by_text("Question 0").click()
+    expect(page.locator("#results")).to_contain_text("Batch 1")
+    expect(page.locator("#results")).to_contain_text(f"{100.0 * yes['frequency']:.1f}%")
+    context.close()
+
+
 def check(place):
     """Return a task as JSON."""
     command = ["shuffledp", "task", "check", f"task-{place}/task.bin", "--json"]
