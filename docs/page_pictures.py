@@ -1,0 +1,86 @@
+"""Draws docs/_static/survey.png and console.png, the pages of a pilot, in Chromium.
+
+Run with the developers' tools: `.venv/bin/python docs/page_pictures.py`. The answers are made up.
+"""
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+import shuffledp as sdp
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.web.console import CONSOLE, Watched, console_app
+from shuffledp.deploy.web.pilot import Together
+from shuffledp.deploy.web.survey import Survey, survey_app
+from shuffledp.deploy.web.task_state import TaskState
+
+FOLDER = Path(__file__).parent / "_static"
+CHOICES = ("on foot", "by bike", "by bus or train", "by car")
+SHARES = (0.18, 0.22, 0.35, 0.25)
+NUM_USERS = 2_000
+DAY = 86_400
+
+
+def task_of(question: Any, text: str) -> sdp.deploy.Task:
+    """Return a task that began four days ago."""
+    return sdp.deploy.Task(
+        info="Ways to work", shuffler_url="https://shuffler.example",
+        analyzer_url="https://analyzer.example", start=int(time.time()) - 4 * DAY,
+        epoch_seconds=DAY, num_epochs=30, min_batch=NUM_USERS, honest_ppm=900_000,
+        short_batch="hold", epsilon="0.4", delta="1e-8", operator_key=bytes(32),
+        asked=sdp.deploy.AskedTerms.of(question, "k-rr", 2.0, text),
+    )  # fmt: skip
+
+
+def record_of(task: sdp.deploy.Task, seed: int) -> dict[str, Any]:
+    """Return the privacy record of a simulated batch."""
+    asked, entropy = task.asked, sdp.Entropy.from_seed(seed)
+    codes = np.repeat(np.arange(len(CHOICES)), [round(NUM_USERS * share) for share in SHARES])
+    how: Any = {"num_users": NUM_USERS, "epsilon0": 2.0, "delta": 1e-8, "randomizer": "k-rr"}
+    plan = sdp.plan(asked.question, **how)
+    found = sdp.estimate(asked.randomizer.randomize(codes, entropy), plan)
+    known = {"num_honest": round(0.9 * NUM_USERS), "budget": None}
+    return found.to_json_dict() | {"parameters": known}
+
+
+def main() -> None:
+    """Draw both pages."""
+    ways = task_of(sdp.Categories(CHOICES), "How do you come to work?")
+    ill = task_of(sdp.Categories(["yes", "no"]), "Have you worked while ill this year?")
+    watched = Watched(ways, FOLDER, {})
+    numbers = {
+        "shuffler_waiting_reports": 1_460.0,
+        'shuffler_reports_total{outcome="accepted"}': 7_460.0,
+        'shuffler_reports_total{outcome="late"}': 3.0,
+        "shuffler_keys_left_seconds": 26.0 * DAY,
+        "shuffler_task_left_seconds": 26.0 * DAY,
+    }
+    records = {number: record_of(ways, number) for number in (1, 2, 3)}
+    state = TaskState(task=ways, numbers=numbers, problems=(), records=records, refused={})
+    watched._state, watched._until = state, float("inf")  # as if just asked
+    listening = http.listen("127.0.0.1", 0)
+    survey = survey_app(Survey(tasks=(ill, ways), owner="Institute of Work, Springfield"))
+    places = [(CONSOLE, console_app([watched])), ("/", survey)]
+    server = http.make_server(Together.of({listening.getsockname()[1]: places}))
+    threading.Thread(target=server.run, args=([listening],), daemon=True).start()
+    url = http.url_of(listening)
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 720, "height": 1020})
+        page.goto(f"{url}/?lang=en")
+        page.get_by_label("by bike").check()
+        page.screenshot(path=FOLDER / "survey.png")
+        page.goto(f"{url}{CONSOLE}/{ways.task_id.hex()}")
+        page.screenshot(path=FOLDER / "console.png")
+        browser.close()
+    server.should_exit = True
+
+
+if __name__ == "__main__":
+    main()
