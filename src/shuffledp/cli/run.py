@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,9 +17,6 @@ from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE, write_results
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
-
-if TYPE_CHECKING:
-    from shuffledp.composition.composition import Composable
 
 # Ways of reading a table, and what they are where nothing is said.
 _READING = {"missing": "error", "other": False, "clip": False, "separator": None}
@@ -230,17 +227,7 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
 
 def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
     """Spend a run from a ledger, and return what is left of its epsilon."""
-    from shuffledp.collection.shuffling import UNIFORM
-
-    guarantee = result.guarantee
-    release: Composable
-    if result.shuffling == UNIFORM and len(result.dummies) <= 1 and result.rounds == 1:
-        how: Any = {"dummies": result.dummies[0]} if result.dummies else {}
-        users = guarantee.num_users if result.dummies else result.num_users
-        release = sdp.ShuffledRelease(profile=result.randomizer.profile, num_users=users, **how)
-    else:
-        release = sdp.StatedRelease(epsilon=guarantee.epsilon_upper, delta=guarantee.delta_upper)
-    return sdp.accounting.spend(ledger, release, f"shuffledp run {table.name}").remaining
+    return sdp.accounting.spend(ledger, result.release(), f"shuffledp run {table.name}").remaining
 
 
 @cli.command(epilog="Example: shuffledp estimate reports.parquet --plan plan.json --out results/")

@@ -33,6 +33,7 @@ from shuffledp.collection.questions.question import (
     Question,
     chosen_candidates,
 )
+from shuffledp.collection.releases import Releasing
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
@@ -67,7 +68,7 @@ def require_plan(plan: object) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Shown, Influenced, Generic[Estimates_co]):
+class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     """A collection that meets a central target; made by ``shuffledp.plan``.
 
     Parameters

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
+from shuffledp.collection.releases import Releasing
 from shuffledp.collection.source.weights import Weights
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
@@ -62,7 +63,7 @@ COLLECTED_BY = ("devices", "table", "simulation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
-class Result(Frames, Influenced, Generic[Estimates_co]):
+class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
     """What one collection produced: estimates, the guarantee they came with, and how.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a

@@ -38,3 +38,45 @@ class Frames(Shown):
         import pandas as pd
 
         return pd.DataFrame(self.to_dict())
+
+    def to_markdown(self) -> str:
+        """Return a table in Markdown; floating-point numbers have six digits.
+
+        Examples
+        --------
+        >>> import shuffledp as sdp
+        >>> print(sdp.account(epsilon0=[0.5, 1.0], num_users=1000, delta=1e-6).to_markdown())
+        | epsilon0 | epsilon_lower | epsilon_upper | method |
+        | --- | --- | --- | --- |
+        | 0.5 | 0.0568538 | 0.0626866 | clones |
+        | 1 | 0.130566 | 0.148671 | clones |
+        """
+        head, *rows = self._texts(str.maketrans({"|": r"\|", "\n": " "}))
+        lines = [head, ["---"] * len(head), *rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def to_latex(self) -> str:
+        """Return a LaTeX ``tabular``; floating-point numbers have six digits."""
+        head, *rows = self._texts(_LATEX)
+        lines = [head, r"\hline", *rows]
+        body = [each if isinstance(each, str) else " & ".join(each) + r" \\" for each in lines]
+        return "\n".join([rf"\begin{{tabular}}{{{'l' * len(head)}}}", *body, r"\end{tabular}"])
+
+    def _texts(self, escapes: dict[int, str]) -> list[list[str]]:
+        """Return names and rows as texts, with characters that mean something escaped."""
+        columns = self.to_dict()
+        rows = [list(columns), *zip(*columns.values(), strict=True)]
+        return [[_text(cell).translate(escapes) for cell in row] for row in rows]
+
+
+_LATEX = str.maketrans(
+    {each: rf"\{each}" for each in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
+)
+
+
+def _text(cell: object) -> str:
+    """Return a cell as text: a number to six digits, nothing where there is none."""
+    if cell is None:
+        return ""
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

@@ -169,7 +169,9 @@ def open_source(
 
 
 def source_of_values(name: str, values: Iterable[object]) -> Source:
-    """Return values that are in memory as a column."""
+    """Return values that are in memory as a column, by the name of a series that has one."""
+    own = getattr(values, "name", None)
+    name = own if isinstance(own, str) and own else name
     return Source(series_of(name, values).to_frame().lazy(), (name,), "values")
 
 
