@@ -15,6 +15,14 @@ class Shown:
     def _repr_html_(self) -> str:
         return registered_renderer().notebook_html(self)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw on axes of matplotlib, which has to be installed, and return them.
+
+        By default on a new figure. There are plots of results, plans, comparisons of bounds and
+        running counts; others raise `TypeError`.
+        """
+        return registered_renderer().plot(self, ax)
+
 
 class Renderer(Protocol):
     """Turns plans and results into something to look at; ``shuffledp.report`` is one."""
@@ -27,6 +35,9 @@ class Renderer(Protocol):
 
     def terminal_text(self, subject: Any) -> str:
         """Return a few lines of plain text."""
+
+    def plot(self, subject: object, ax: Any) -> Any:
+        """Draw on axes of matplotlib, new ones for None, and return them."""
 
 
 _renderers: list[Renderer | str] = []  # at most one; the last registered
