@@ -20,7 +20,7 @@ def plot(subject: object, ax: Any = None) -> Any:
 
 
 def _axes(ax: Any) -> Any:
-    """Return the given axes, or those of a new figure."""
+    """Return the given axes, or new ones."""
     if ax is not None:
         return ax
     from matplotlib import pyplot as plt
