@@ -211,3 +211,15 @@ def test_a_notebook_of_bounds(executed):
     assert same(binary_best, binary_account)
     assert binary_best < any_best
     assert sum("text/html" in data for data in shown) == 2  # the comparison and the table
+
+
+def test_a_notebook_of_telemetry(executed):
+    *shown, last = executed(
+        "telemetry_with_dummies.ipynb",
+        "import json; json.dumps([plan.guarantee.num_users, alone.guarantee.num_users, "
+        "plan.guarantee.epsilon_upper, (week * 52).epsilon(delta=1e-5, with_lower=False).upper])",
+    )
+    one, crowd, epsilon, year = json.loads(ast.literal_eval(last["text/plain"]))
+    assert (one, crowd) == (1, 800)
+    assert epsilon <= 1.0 < year
+    assert sum("text/html" in data for data in shown) == 2  # the plan and the result
