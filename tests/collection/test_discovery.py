@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import re
+from collections import defaultdict
 from functools import partial
 from statistics import NormalDist
 
@@ -316,16 +317,17 @@ def hockey_stick(first, second, epsilon):
     return sum(max(first.get(y, 0.0) - factor * second.get(y, 0.0), 0.0) for y in outcomes)
 
 
-def released(values, channel, bins, *, turns):
+def released(values, channel, bins, *, turns, misses=()):
     """Return the law of the multisets of two rounds; the second one's bins follow from the first.
 
-    ``bins`` maps a text to its bin: in the first round, and for each of its outcomes.
+    ``bins`` maps a text to its bin: in the first round, and for each of its outcomes. Who
+    ``misses`` the second round sends nothing in it.
     """
     first, later = bins
     law = {}
     for answered in turns:
         early = [x for x, turn in zip(values, answered, strict=True) if turn == 0]
-        late = [x for x, turn in zip(values, answered, strict=True) if turn == 1]
+        late = [x for i, x in enumerate(values) if answered[i] == 1 and i not in misses]
         for seen, chance in multisets([channel[first[x]] for x in early]).items():
             for more, other in multisets([channel[later[seen][x]] for x in late]).items():
                 key = seen, more
@@ -396,6 +398,21 @@ def test_rounds_that_are_known_break_the_bound(epsilon0):
     bins = (0, 1, 2), dict.fromkeys(later, first)
     known = [released((own, 2, 2), channel, bins, turns=[(0, 1, 1)]) for own in range(2)]
     assert hockey_stick(*known, 0.5) > bound
+
+
+def test_a_device_that_misses_a_round_breaks_the_bound():
+    # The other negative control: on devices all n hide each other if each sends in every round.
+    base = make_randomizer("k-rr", domain_size=3, epsilon0=1.0)
+    bound = account_delta(OneRound(base).profile, num_users=6, epsilon=0.5).upper
+    channel = [[float(each) for each in row] for row in base.channel()]
+    bins = (0, 1, 2), defaultdict(lambda: (0, 1, 2))
+    secret = list(itertools.product((0, 1), repeat=6))
+    for misses, is_kept in (((), True), ((0,), False)):
+        laws = [
+            released((own, *(2,) * 5), channel, bins, turns=secret, misses=misses)
+            for own in range(2)
+        ]
+        assert (hockey_stick(*laws, 0.5) <= bound) is is_kept
 
 
 def test_two_rounds_among_dummies():
