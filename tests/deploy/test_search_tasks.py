@@ -125,10 +125,9 @@ def test_wrong_order(search):
     ("left", "words"),
     [
         ((), "left has 0 prefixes"),
-        (("6f6", "6f70"), "no text"),
-        (("6f71",), "no text"),  # a half byte too many
-        (("ff70",), "no text"),
-        (("C380",), "no text"),
+        (("6f6", "6f70"), "bytes|decode"),
+        (("6f7161",), "1 prefixes, not 1 to most = 12 of 2 bytes"),
+        (("ff70",), "decode"),
         (("6f70", "6f70"), "twice"),
     ],
 )
@@ -143,7 +142,7 @@ def test_prefixes_with_which_no_text_begins(search, left, words):
     [
         ({"num_epochs": 2}, "num_epochs = 2 parts the devices"),
         ({"min_batch": 299}, "too small for 3 rounds of 100"),
-        ({"honest_ppm": 10_000}, "batches of at least 30,000"),
+        ({"honest_ppm": 10_000}, "give min_batch = 30,000"),
     ],
 )
 def test_tasks_whose_devices_would_not_hide_each_other(changes, words):

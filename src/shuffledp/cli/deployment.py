@@ -26,6 +26,12 @@ from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
 from shuffledp.report.wording import TOGETHER, guarantee_facts, true_answers, without_shuffler_line
 
+LISTEN = """
+    --shuffler ADDRESS:PORT  Address at which the shuffler listens; health and metrics are one port
+        on.  [default: 127.0.0.1:8410]
+    --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
+    """
+
 
 @cli.group()
 def task() -> None:
@@ -69,9 +75,7 @@ def task() -> None:
     num_codes=--codes N
         Number of codes: only reports with a code are taken in, each good once an epoch.  [=0]
     --info TEXT       Name of the task.  [default: a collection]
-    --shuffler ADDRESS:PORT  Address at which the shuffler listens; health and metrics are one port
-        on.  [default: 127.0.0.1:8410]
-    --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
+    {LISTEN}
     --shuffler-url TEXT      Its URL for devices; by default http and where it listens.
     --analyzer-url TEXT  URL of the analyzer for devices.
     {shared.OUT.format("the task and its keys")}

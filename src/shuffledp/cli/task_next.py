@@ -9,7 +9,7 @@ import click
 
 import shuffledp as sdp
 from shuffledp.cli import options as shared
-from shuffledp.cli.deployment import say_task, task
+from shuffledp.cli.deployment import LISTEN, say_task, task
 from shuffledp.cli.options import options, require_service
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError
@@ -25,9 +25,7 @@ from shuffledp.core.errors import DataError
     epoch_seconds=--epoch DURATION  Time in which reports are gathered; by default as in the last
         round.
     --grace DURATION  Time after it in which reports are still accepted.  [default: 1h]
-    --shuffler ADDRESS:PORT  Address at which the shuffler listens; health and metrics are one port
-        on.  [default: 127.0.0.1:8410]
-    --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
+    {LISTEN}
     --shuffler-url TEXT  Its URL for devices; by default as in the last round.
     --analyzer-url TEXT  URL of the analyzer for devices.
     --codes FILE  The codes of the devices, one a line, if the shuffler requires them.

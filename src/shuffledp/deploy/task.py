@@ -220,11 +220,10 @@ class Task:
         if self.adds_dummies:
             return
         if (least := LEAST_USERS * rounds) > self.num_honest:
+            batch = math.ceil(least * _MILLION / self.honest_ppm)
             raise ParameterError(
-                f"min_batch = {self.min_batch:,} with {self.num_honest:,} honest reports is too "
-                f"small for {rounds} rounds of {LEAST_USERS}: ask for batches of at least "
-                f"{math.ceil(least * _MILLION / self.honest_ppm):,}, or for shorter texts with "
-                "max_bytes=..."
+                f"min_batch = {self.min_batch:,} is too small for {rounds} rounds of {LEAST_USERS} "
+                f"honest reports: give min_batch = {batch:,}"
             )
 
     @property
@@ -273,7 +272,9 @@ class Task:
                 f"the search is over after round {self.round} of {question.num_rounds}: its result "
                 "is that of the whole search"
             )
-        after = replace(question, search=search.after(left, rounds))
+        after = replace(
+            question, search=replace(search, left=tuple(sorted(left)), done=tuple(rounds))
+        )
         return replace(self, asked=replace(self.asked, question=after), **fields)
 
     @property

@@ -126,18 +126,13 @@ class HeavyHitters(question.Shares):
             raise ParameterError("bits is missing: devices need it; give bits = 4, 8, 12 or 16")
         if len(search.done) >= self.num_rounds:
             raise ParameterError(f"the search has {self.num_rounds} rounds, and all are done")
-        if not 1 <= len(search.left) <= self.most:
+        prefixes, size = list(map(bytes.fromhex, search.left)), (self._depth + 1) // 2
+        if not 1 <= len(prefixes) <= self.most or {size} != set(map(len, prefixes)):
             raise ParameterError(
-                f"left has {len(search.left):,} prefixes, not 1 to most = {self.most:,}"
+                f"left has {len(prefixes):,} prefixes, not 1 to most = {self.most:,} of {size} "
+                "bytes: take those of the last result"
             )
-        size, is_half = (self._depth + 1) // 2, self._depth % 2 == 1
-        for each, prefix in zip(search.left, map(bytes.fromhex, search.left), strict=True):
-            ends = (prefix[:-1] + bytes([prefix[-1] | low]) for low in range(16)) if is_half else ()
-            is_right = len(prefix) == size and each == prefix.hex()
-            if is_half:
-                is_right &= prefix[-1] % 16 == 0 and any(map(_is_possible, ends))
-            if not (is_right and (is_half or _is_possible(prefix))):
-                raise ParameterError(f"left has {each!r}, with which no text of this round begins")
+        extensions(prefixes, self._depth, 0)  # raises ValueError for what is not in UTF-8
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "HeavyHitters":
@@ -226,7 +221,7 @@ class HeavyHitters(question.Shares):
                 law = make(domain_size=size, epsilon0=min(epsilon0, most))
                 if self.search is None:
                     return OneRound(law)
-                return law if self.search.is_for_all else DrawnRound(OneRound(law))
+                return law if self.search.is_for_all else DrawnRound(law)
 
             return drawn
 
@@ -255,7 +250,7 @@ class HeavyHitters(question.Shares):
 
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the largest change of a share by one user, who may choose the last round."""
-        is_split = isinstance(randomizer, OneRound | DrawnRound)
+        is_split = isinstance(randomizer, OneRound)
         users = self.users_a_round(num_users) if is_split else num_users
         if isinstance(randomizer, DrawnRound) and counts is not None:
             users = randomizer.of_part(counts).num_reports

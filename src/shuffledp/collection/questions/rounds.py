@@ -5,8 +5,7 @@ nobody learns who drew which: a report in one, and the same "no part" as everybo
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -19,7 +18,6 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.discovery import Round
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.base import FrequencyRandomizer
 
 #: Users a round, in the mean: then no round is left without any.
 LEAST_USERS: Final = 100
@@ -59,17 +57,12 @@ class OneRound:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DrawnRound(FrequencyRandomizer):
+class DrawnRound(OneRound):
     """The same law on devices, each of which sends in every round.
 
     A value is a code below k, or k for no part; a report is the row (1, report of ``base``), or
     (0, 0) for no part. Counts have a bin more, of those who took no part.
     """
-
-    base: OneRound
-    domain_size: int = field(init=False)
-    epsilon0: float = field(init=False)
-    fingerprint: str = field(init=False)
 
     assumptions: ClassVar[tuple[str, ...]] = (
         *OneRound.assumptions,
@@ -77,30 +70,10 @@ class DrawnRound(FrequencyRandomizer):
         "nobody, and what it sends in others is hidden by fewer.",
     )
 
-    def __post_init__(self) -> None:
-        law = self.base
-        fingerprint = checks.fingerprint_of("drawn-round", base=law.fingerprint)
-        checks.set_fields(self, domain_size=law.domain_size, epsilon0=law.epsilon0)
-        checks.set_fields(self, fingerprint=fingerprint)
-
-    def __repr__(self) -> str:
-        return repr(self.base)
-
     @property
-    def name(self) -> str:
-        """Name of the law."""
-        return str(self.base.name)
-
-    @property
-    def profile(self) -> LocalProfile:
-        """The law of the one report in which a device takes part."""
-        return self.base.profile
-
-    @property
-    def support_probabilities(self) -> tuple[float, float]:
-        """Support probabilities of a report that takes part."""
-        p, q = self.base.support_probabilities
-        return p, q
+    def fingerprint(self) -> str:
+        """Name of the exact law."""
+        return checks.fingerprint_of("drawn-round", base=self.base.fingerprint)
 
     @property
     def num_report_bytes(self) -> int:
@@ -176,7 +149,3 @@ class Search:
     def to_json_dict(self) -> dict[str, object]:
         """Return the fields by name."""
         return asdict(self) | {"left": list(self.left), "done": [list(each) for each in self.done]}
-
-    def after(self, left: Sequence[str], rounds: Sequence[Round]) -> "Search":
-        """Return the search once one more round is done."""
-        return replace(self, left=tuple(sorted(left)), done=tuple(rounds))
