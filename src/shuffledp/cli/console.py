@@ -32,7 +32,7 @@ _SCHEMA_VERSION = 1
 
 def is_json() -> bool:
     """Return True if the command is to print JSON."""
-    return bool(click.get_current_context().meta["shuffledp.json"])
+    return bool(click.get_current_context().meta.get("shuffledp.json"))
 
 
 def print_json(value: Mapping[str, object]) -> bool:
