@@ -7,6 +7,7 @@ import pytest
 
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import KEY_BYTES, Entropy
+from shuffledp.deploy.task import Task
 
 TARGET = ["--epsilon", "2", "--delta", "1e-6"]
 ASKED = ["--discover", "--max-bytes", "3", "--most", "5"]
@@ -122,6 +123,44 @@ def test_a_task_of_the_first_round_among_dummies(invoke, tmp_path):
     assert status == 0, said
     assert "1 of 4; the promise is for all of them together" in said
     assert "without one epsilon of 4 rounds" in said
+
+
+def test_the_task_of_the_next_round(invoke, tmp_path):
+    folder, results, out = (tmp_path / name for name in ("round1", "results1", "round2"))
+    how = [*ASKED, "--bits", "8", *TARGET, "--epsilon0", "2", "--min-batch", "4000"]
+    status, said, _ = invoke("task", "create", *how, "--codes", "3", "--out", folder)
+    assert status == 0, said
+    task = Task.decode((folder / "task.bin").read_bytes())
+    assert task.asked.question.steps[0] == 2  # half bytes
+    rounds = [{"num_users": 1300, "num_bins": 700, "least_count": 50, "num_left": 1}]
+    record = {"parameters": {"task_id": task.task_id.hex()}, "discovery": {"rounds": rounds}}
+    follow = ["task", "next", folder, results, "--codes", folder / "shuffler" / "codes.txt"]
+    results.mkdir()
+    for text, words in (
+        ("{", "is no JSON"),
+        ("{}", "no result of a search's round"),
+        (json.dumps(record), "over after round 1 of"),
+    ):
+        (results / "privacy.json").write_text(text, encoding="utf-8")
+        status, said, _ = invoke(*follow, "--out", out)
+        assert status != 0
+        assert words in said
+        assert not out.exists()
+    record["discovery"]["left"] = [b"o".hex()]
+    (results / "privacy.json").write_text(json.dumps(record), encoding="utf-8")
+    status, said, _ = invoke(*follow, "--epoch", "2h", "--out", out)
+    assert status == 0, said
+    assert (
+        f"round 2 of {task.asked.question.num_rounds}; the promise is for all of them together"
+        in said
+    )
+    after = Task.decode((out / "task.bin").read_bytes())
+    assert after.collection_id == task.collection_id
+    assert (after.round, after.epoch_seconds) == (2, 7200)
+    for name in ("operator.key", "shuffler/codes.txt"):
+        assert (out / name).read_bytes() == (folder / name).read_bytes()
+    assert (out / "shuffler/signing.key").read_bytes() != b""
+    assert "choose another" in invoke(*follow, "--out", out)[1]
 
 
 def test_tasks_of_rounds_that_cannot_be(invoke, tmp_path):
