@@ -80,7 +80,7 @@ def open_column(  # noqa: PLR0913  # one keyword an option
         Texts that stand for no value, such as ``"NA"`` or ``"-99"``, beside empty, nan and null.
     weight : str, optional
         Name of a column of public weights, positive and finite, by which users are drawn, as
-        `shuffledp.Weights` says; of those with a value. Takes 8 bytes a user.
+        ``shuffledp.Weights`` says; of those with a value. Takes 8 bytes a user.
     most_weight : float, optional
         Weights above this count as this; by default the largest.
     seed : int, optional
