@@ -22,6 +22,12 @@ shuffledp_shuffler_requests_total{endpoint="GET /keys",status="200"} 3
 """
 
 
+@pytest.fixture(autouse=True)
+def one_look_lasts(monkeypatch):
+    """However slow the machine is."""
+    monkeypatch.setattr(console, "_SECONDS_SHARED", float("inf"))
+
+
 def watched(tmp_path, said=(NUMBERS, ""), **changes):
     """Return a task whose servers say this, and the times when they were asked."""
     asked = []

@@ -153,8 +153,9 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
         first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 else 0
         shown = watched[max(0, first) : first + AT_ONCE]
         states = await asyncio.gather(*(each.state() for each in shown))
+        rows = asyncio.to_thread(lambda: [row_of(each, time.time()) for each in states])
         facts = {
-            "rows": [row_of(each, time.time()) for each in states],
+            "rows": await rows,
             "number": len(watched),
             "first": first,
             "more": first + AT_ONCE < len(watched),

@@ -60,9 +60,15 @@ class TaskState:
         return int(self.numbers.get("shuffler_waiting_reports", 0))
 
 
-@lru_cache(maxsize=10_000)
 def epsilon_among(task: Task, num_reports: int) -> float:
     """Return epsilon of a batch with this number of reports; infinite where none is proved."""
+    return _epsilon(task.encode(), num_reports)
+
+
+@lru_cache(maxsize=10_000)
+def _epsilon(encoded: bytes, num_reports: int) -> float:
+    """Return the same for the bytes of a task."""
+    task = Task.decode(encoded)
     try:
         if task.adds_dummies:
             return task.guarantee().epsilon_upper
