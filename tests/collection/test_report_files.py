@@ -327,3 +327,18 @@ def test_rows_without_a_report_and_reports_that_are_none(tmp_path, asked):
         sdp.estimate(path, asked)
     with pytest.raises(DataError, match="no such file"):
         sdp.estimate(tmp_path / "none.csv", asked)
+
+
+def test_packed_bits_in_bytes_are_read_as_those_in_lists(tmp_path):
+    plan = sdp.plan(
+        sdp.Categories([f"answer {number}" for number in range(20)]),
+        num_users=500, epsilon0=2.0, delta=1e-8, randomizer="symmetric-unary",
+    )  # fmt: skip
+    drawn = plan.randomizer.randomize(np.arange(500) % 20, Entropy.from_seed(1))
+    rows = [row.tobytes() for row in drawn.data]  # as Apache Spark stores them
+    path = tmp_path / "reports.parquet"
+    pl.DataFrame({"report": rows}).write_parquet(path)
+    assert sdp.estimate(path, plan).to_json_dict() == sdp.estimate(drawn, plan).to_json_dict()
+    pl.DataFrame({"report": [*rows, rows[0] + b"\0"]}).write_parquet(path)
+    with pytest.raises(DataError, match=r"1 rows .* never makes"):
+        sdp.estimate(path, plan)
