@@ -55,6 +55,7 @@ WRITTEN = written_results()
 
 # Commands that no call runs, and why.
 NOT_RUN = {
+    "planner": "it serves a page, which tests/end_to_end/test_planner_in_browser.py fills in",
     "aggregate": "its results are compared with the analyzer's, byte by byte",
     "task next": "it needs a round of a search before; tests/end_to_end/test_search.py has two",
 }
