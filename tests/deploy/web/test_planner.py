@@ -61,6 +61,8 @@ def test_impossible_targets_are_named_on_the_page(fields, said):
         plan_of(form(**fields))
     page = got(planner_app(), f"/?{query(**fields)}")[0].text
     assert "This cannot be planned." in page
+    (answer,) = got(planner_app(), f"/plan.json?{query(**fields)}")
+    assert answer.status_code == 400
 
 
 def test_the_page_keeps_what_was_typed_and_runs_its_own_file_only():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio.to_thread
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -189,7 +190,10 @@ def planner_app() -> ASGIApp:
     async def file(request: Request) -> Response:
         if refused := refusal_of(request, ""):
             return refused
-        found = await anyio.to_thread.run_sync(plan_of, _form_of(request))
+        try:
+            found = await anyio.to_thread.run_sync(plan_of, _form_of(request))
+        except ShuffledpError as error:
+            raise HTTPException(400, str(error)) from None
         with tempfile.TemporaryDirectory() as folder:
             data = found.save(Path(folder) / "plan.json").read_bytes()
         headers = {"content-disposition": 'attachment; filename="plan.json"'}
