@@ -177,7 +177,9 @@ def executed(tmp_path, monkeypatch):
         assert not any(cell.get("outputs") for cell in notebook.cells)
         notebook.cells += [nbformat.v4.new_code_cell(source) for source in more]
         resources = {"metadata": {"path": str(tmp_path)}}
-        nbclient.NotebookClient(notebook, timeout=None, resources=resources).execute()
+        # A kernel may take minutes to start on a busy machine: the limit only ends what hangs.
+        limits = {"timeout": None, "startup_timeout": 3_600}
+        nbclient.NotebookClient(notebook, **limits, resources=resources).execute()
         return [
             {kind: data for output in cell.outputs for kind, data in output.get("data", {}).items()}
             for cell in notebook.cells
