@@ -25,7 +25,6 @@ Law = dict[str, Any]
 NextWord = Callable[[], int]
 
 WORDS = 2**64  # a word takes each of so many values with the same probability
-LONGEST_TEXT = 2**16
 
 #: The integers of each law, in the order of the fingerprint (``gamma`` of privunit is a double).
 LAW_FIELDS = {
@@ -37,7 +36,6 @@ LAW_FIELDS = {
     "subset-selection": ("subset_size", "threshold"),
     "duchi": ("threshold",),
     "piecewise": ("num_steps", "window", "threshold"),
-    "count-mean-sketch": ("num_hashes", "num_buckets", "threshold"),
     "privunit": ("gamma", "threshold"),
 }
 
@@ -46,7 +44,7 @@ LAW_FIELDS = {
 def report_of(task: Task, law: Law, answer: Any, next_word: NextWord) -> bytes:
     """Return the bytes of a fresh report; `ValueError` for an answer that the task does not take.
 
-    ``answer`` is the place of a label, a number, a list of numbers, a text, or a set of places.
+    ``answer`` is the place of a label, a number, a list of numbers, or a set of places.
     """
     name, question = task["randomizer"], task["question"]
     num_labels = len(task["labels"])
@@ -56,8 +54,6 @@ def report_of(task: Task, law: Law, answer: Any, next_word: NextWord) -> bytes:
         return piecewise(question["low"], question["high"], law, answer, next_word)
     if name == "privunit":
         return privunit(question["norm_bound"], law, answer, next_word)
-    if name == "count-mean-sketch":
-        return count_mean_sketch(bytes.fromhex(question["key"]), law, answer, next_word)
     if ":" not in name:
         return CATEGORY_REPORTS[name](place_of(answer, num_labels), num_labels, law, next_word)
     way, base = name.split(":")
@@ -260,59 +256,6 @@ def piecewise(low: float, high: float, law: Law, value: float, next_word: NextWo
     return report.to_bytes(2, "little")
 
 
-# ---------------------------------------------------------------- a text
-def count_mean_sketch(key: bytes, law: Law, text: str, next_word: NextWord) -> bytes:
-    """Return two bytes, the number of a hash function, and the bits of the text's bucket under it.
-
-    The text is hashed as it is: normalise it before, if it has to be.
-    """
-    data = text.encode()
-    if len(data) > LONGEST_TEXT:
-        raise ValueError(f"the text has {len(data)} bytes, more than {LONGEST_TEXT}")
-    num_hashes, num_buckets, threshold = law["num_hashes"], law["num_buckets"], law["threshold"]
-    keys = hashlib.sha256(b"shuffledp keyed hash" + key).digest()
-    digest = siphash(keys[:16], data)
-    number = next_word() % num_hashes
-    pair = digest.to_bytes(8, "little") + number.to_bytes(8, "little")
-    bucket = siphash(keys[16:], pair) % num_buckets
-    bits = random_bits(bucket, num_buckets, WORDS - threshold, threshold, next_word)
-    return number.to_bytes(2, "little") + bits
-
-
-def siphash(key: bytes, data: bytes) -> int:
-    """Return SipHash-2-4 of bytes under 16 bytes (Aumasson, Bernstein 2012)."""
-    first, second = struct.unpack("<2Q", key)
-    state = [
-        first ^ 0x736F6D6570736575,
-        second ^ 0x646F72616E646F6D,
-        first ^ 0x6C7967656E657261,
-        second ^ 0x7465646279746573,
-    ]
-    padded = data + bytes(7 - len(data) % 8) + bytes([len(data) % 256])
-    for (block,) in struct.iter_unpack("<Q", padded):
-        state[3] ^= block
-        sip_rounds(state, 2)
-        state[0] ^= block
-    state[2] ^= 0xFF
-    sip_rounds(state, 4)
-    return state[0] ^ state[1] ^ state[2] ^ state[3]
-
-
-def sip_rounds(state: list[int], count: int) -> None:
-    """Mix the four words of the state, in place."""
-    for _ in range(count):
-        for a, b, places in ((0, 1, 13), (2, 3, 16), (0, 3, 21), (2, 1, 17)):
-            state[a] = (state[a] + state[b]) % WORDS
-            state[b] = rotated(state[b], places) ^ state[a]
-            if b == 1:
-                state[a] = rotated(state[a], 32)
-
-
-def rotated(word: int, places: int) -> int:
-    """Return a word rotated left."""
-    return (word << places) % WORDS | word >> (64 - places)
-
-
 # ---------------------------------------------------------------- a vector
 def privunit(norm_bound: float, law: Law, vector: list[float], next_word: NextWord) -> bytes:
     """Return a unit vector as float32: in the cap around the value's direction, or in the rest.
@@ -376,8 +319,6 @@ def fingerprint(task: Task, law: Law) -> str:
     if name in ("duchi", "piecewise"):
         low, high = ((question[end] + 0.0).hex() for end in ("low", "high"))  # -0 is 0
         return fingerprint_of(name, {"span": f"{low}..{high}", **own})
-    if name == "count-mean-sketch":
-        return fingerprint_of(name, {"key": question["key"], **own})
     if name == "privunit":
         norm_bound, gamma = float(question["norm_bound"]).hex(), float(law["gamma"]).hex()
         first = {"dimension": k, "norm_bound": norm_bound, "gamma": gamma}
@@ -400,7 +341,7 @@ def loss(task: Task, law: Law) -> float:
     if not more >= less > 0:
         raise ValueError(f"no law has these integers: {law}")
     found = math.log1p((more - less) / less)
-    if name in ("symmetric-unary", "count-mean-sketch"):
+    if name == "symmetric-unary":
         found *= 2.0  # two answers differ in two bits
     if name == "privunit":
         share = cap_share(law["gamma"], num_categories)

@@ -23,7 +23,7 @@ USER_CODE = Path(__file__).parent / "typed" / "user_code.py"
 
 TOP = """
 plan run estimate Plan Result
-Categories Mean VectorMean Words AnswerSets Columns Distribution HeavyHitters
+Categories Mean VectorMean AnswerSets Columns Distribution HeavyHitters
 MeanByGroup Weights spark
 account calibrate compare_bounds
 ShuffledRelease StatedRelease Ledger

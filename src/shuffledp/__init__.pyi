@@ -23,7 +23,6 @@ from shuffledp.collection.questions.heavy_hitters import HeavyHitters as HeavyHi
 from shuffledp.collection.questions.mean import Mean as Mean
 from shuffledp.collection.questions.mean_by_group import MeanByGroup as MeanByGroup
 from shuffledp.collection.questions.vector_mean import VectorMean as VectorMean
-from shuffledp.collection.questions.words import Words as Words
 from shuffledp.collection.result import Result as Result
 from shuffledp.collection.run import estimate as estimate
 from shuffledp.collection.run import run as run

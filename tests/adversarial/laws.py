@@ -170,17 +170,6 @@ def set_channel(randomizer, sets):
     ]
 
 
-def sketch(randomizer, bucket_vectors):
-    """Channel of a sketch, for strings given by their buckets under each hash function."""
-    num_hashes, num_buckets = randomizer.num_hashes, randomizer.num_buckets
-    flip = Fraction(randomizer.threshold, WORDS)
-    given_hash = bits(num_buckets, 1 - flip, flip)
-    return [
-        [entry / num_hashes for bucket in buckets for entry in given_hash[bucket]]
-        for buckets in bucket_vectors
-    ]
-
-
 def cap_share(randomizer):
     """Base measure q of the cap of an input, to 60 digits."""
     with mp.workdps(60):

@@ -9,7 +9,6 @@ from shuffledp import (
     Categories,
     Mean,
     VectorMean,
-    Words,
 )
 from shuffledp.accounting.calibration import largest_epsilon0
 from shuffledp.accounting.guarantees import guarantee_for
@@ -20,7 +19,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import InfeasibleTargetError
 from shuffledp.randomizers.registry import RANDOMIZERS
 
-KINDS = ("frequencies", "mean", "vector-mean", "answer-sets", "words")
+KINDS = ("frequencies", "mean", "vector-mean", "answer-sets")
 
 
 def question(kind, k):
@@ -33,9 +32,7 @@ def question(kind, k):
             return Mean(low=-1, high=3)
         case "vector-mean":
             return VectorMean(names=tuple(answers[:40]))
-        case "answer-sets":
-            return AnswerSets(domain=answers, max_answers=min(k, 3))
-    return Words(dictionary=tuple(answers), key=bytes(16))
+    return AnswerSets(domain=answers, max_answers=min(k, 3))
 
 
 def assert_kept(plan):

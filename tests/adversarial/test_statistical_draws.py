@@ -25,7 +25,7 @@ STATISTICAL = {
     "network/positions/spectrum.py",
 }
 PRIVATE = (
-    "categories", "numbers", "vectors", "words", "answer_sets", "device", "report_files",
+    "categories", "numbers", "vectors", "answer_sets", "device", "report_files",
     "mallows_model", "mallows_shuffler", "displacement_shuffler", "random_walk",
     "network_shuffler",
 )  # fmt: skip

@@ -14,7 +14,6 @@ from shuffledp.collection.questions.question import Question
 from shuffledp.collection.source.columns import Column
 
 NUM_USERS = 1200
-KEY = bytes(range(16))
 DOMAIN = ("yes", "no", "refused")
 
 
@@ -71,16 +70,6 @@ def _mean_by_group() -> Kind:
     )
 
 
-def _words() -> Kind:
-    values = ["tea", "tea", "maté", "coffee", "water", "tea"] * 200
-    return Kind(
-        question=sdp.Words(dictionary=("tea", "coffee", "wine"), key=KEY),
-        values=values,
-        truth=np.array([3, 1, 0]) / 6,
-        table=pl.DataFrame({"x": values}),
-    )
-
-
 def _answer_sets() -> Kind:
     values = [["bus", "bike"], ["bike"], [], ["car", "bus"]] * 300
     domain = ("bike", "bus", "car", "plane")
@@ -121,7 +110,6 @@ KINDS = {
         _mean(),
         _vector_mean(),
         _mean_by_group(),
-        _words(),
         _answer_sets(),
         _columns(),
         _distribution(),

@@ -224,7 +224,7 @@ def test_what_cannot_be_met(asked, message):
         planned(**asked)
 
 
-@pytest.mark.parametrize("name", ["vector-mean", "words", "answer-sets"])
+@pytest.mark.parametrize("name", ["vector-mean", "answer-sets"])
 def test_questions_without_dummies(name):
     asked = {"num_users": 10_000, "epsilon": 1.0, "delta": 1e-6, "max_epsilon0": 4.0}
     with pytest.raises(ParameterError, match=f"dummies: there are none for {name}; leave them"):

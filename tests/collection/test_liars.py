@@ -18,7 +18,6 @@ from shuffledp.randomizers.bit_sums import BitSums
 from shuffledp.randomizers.number_randomizer import Duchi, Piecewise
 from shuffledp.randomizers.parts import AllParts, SampledParts
 from shuffledp.randomizers.privunit import PrivUnit
-from shuffledp.randomizers.sketches import CountMeanSketch
 
 HONEST = sdp.Entropy.from_seed(5)
 
@@ -100,17 +99,6 @@ def test_and_each_coordinate_of_a_vector():
     assert largest == pytest.approx(np.full(3, randomizer.influence / 5), rel=1e-6)
     assert (largest <= randomizer.influence / 5 * (1 + 1e-12)).all()
     assert found[500::2].diagonal() == pytest.approx(found.max(axis=0), rel=1e-9)
-
-
-def test_and_a_word():
-    sketch = CountMeanSketch(epsilon0=2.0, key=bytes(16), num_hashes=4, num_buckets=8)
-    words = ["tea", "coffee"]
-    others = sketch.randomize(words, HONEST).data
-    drawn = sketch.randomize(["tea", "wine"] * 200, HONEST).data
-    worst = [sketch.report_for(word) for word in words]
-    largest, found = shifts(sketch, [*drawn[:, None], *worst], others, dictionary=words)
-    assert largest == pytest.approx(np.full(2, sketch.influence / 3), rel=1e-9)
-    assert np.diag(found[-2:]) == pytest.approx(found.max(axis=0), rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon0", [2.0, math.inf])

@@ -317,7 +317,7 @@ def test_a_trusted_curator_adds_laplace_noise(kind):
     plan = sdp.plan(kind.question, num_users=1000, epsilon=0.8, delta=1e-6)
     # Laplace noise of scale b has the standard deviation sqrt(2) b.
     scale = {"frequencies": 2.0, "mean": 120.0, "vector-mean": 2.0 * math.sqrt(3.0),
-             "words": 2.0, "mean-by-group": 240.0, "answer-sets": 4.0, "columns": 2.0,
+             "mean-by-group": 240.0, "answer-sets": 4.0, "columns": 2.0,
              "distribution": 2.0 * math.sqrt(5.0 / 3.0)}[kind.question.kind]  # fmt: skip
     at_same = math.sqrt(2.0) * scale / 0.8 / 1000
     assert plan.central_model.standard_error_at_same_epsilon == pytest.approx(at_same)

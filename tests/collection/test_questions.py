@@ -4,11 +4,10 @@ import json
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 
 import shuffledp as sdp
-from collection.kinds import CHOICES, DOMAIN, KEY, KINDS, NUM_USERS, opened
+from collection.kinds import CHOICES, DOMAIN, KINDS, NUM_USERS, opened
 from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.questions.question import (
     EstimateOptions,
@@ -18,7 +17,6 @@ from shuffledp.collection.questions.question import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.randomizers.registry import STRING_RANDOMIZERS
 from shuffledp.report.page import page_html
 from shuffledp.report.wording import error_text, expected_errors
 
@@ -107,7 +105,6 @@ def test_it_can_be_described(kind):
 
 def test_closed_forms_of_sensitivity_and_uselessness():
     assert KINDS["frequencies"].question.central_sensitivity == 2.0
-    assert KINDS["words"].question.central_sensitivity == 2.0
     assert sdp.Mean(low=-1, high=2).central_sensitivity == 3.0
     assert sdp.Mean(low=-1, high=2).useless_error == 0.75
     vector = sdp.VectorMean(names=("a", "b", "c", "d"), norm_bound=3.0)
@@ -127,7 +124,6 @@ def test_descriptions():
         "mean": "numbers in [0, 120]",
         "vector-mean": "vectors of 3 numbers, norm at most 1",
         "mean-by-group": "numbers in [0, 120] by 2 groups",
-        "words": "any text, 3 words asked for",
         "answer-sets": "up to 2 of 4 answers",
         "columns": "2 columns, 1 pair",
         "distribution": "numbers in 9 bins of [0, 9]",
@@ -138,7 +134,6 @@ def test_descriptions():
     ("make", "argument"),
     [
         (lambda text: sdp.Categories(domain=text), "domain"),
-        (lambda text: sdp.Words(dictionary=text), "dictionary"),
         (lambda text: sdp.AnswerSets(domain=text, max_answers=1), "domain"),
         (lambda text: sdp.VectorMean(names=text), "names"),
     ],
@@ -156,9 +151,7 @@ def test_a_single_string_is_no_list(make, argument):
         (lambda: sdp.VectorMean(names=("a",)), ParameterError, "ask for a mean"),
         (lambda: sdp.VectorMean(names=("a", "a")), ParameterError, "two different"),
         (lambda: sdp.VectorMean(names=("a", "b"), norm_bound=0), ParameterError, "norm"),
-        (lambda: sdp.Words(dictionary=()), DomainError, "dictionary is empty"),
-        (lambda: sdp.Words(dictionary=("a", "a")), DomainError, "more than once"),
-        (lambda: sdp.Words(dictionary=("a",), key=b"short"), ParameterError, "key"),
+        (lambda: sdp.Categories(domain=("a", "a")), DomainError, "more than once"),
         (
             lambda: sdp.AnswerSets(domain=("a", "b"), max_answers=3),
             ParameterError,
@@ -192,12 +185,6 @@ def test_columns_with_other_limits_or_domains_are_refused(tmp_path):
             require_column(question, column)
 
 
-def test_a_new_key_is_drawn_for_every_task():
-    first, second = (sdp.Words(dictionary=("a",)) for _ in range(2))
-    assert first.key != second.key
-    assert sdp.Words(dictionary=("a",), key=KEY).to_json_dict()["key"] == KEY.hex()
-
-
 # ------------------------------------------------------------------ post-processing
 
 
@@ -205,7 +192,6 @@ def test_a_new_key_is_drawn_for_every_task():
     ("kind", "step", "message"),
     [
         ("frequencies", "round", "'round' is not one of clip"),
-        ("words", "round", "'round' is not one of clip"),
         ("answer-sets", "round", "'round' is not one of clip"),
         ("answer-sets", "simplex", "only clip applies"),
         ("mean", "clip", "means are left as estimated"),
@@ -308,16 +294,6 @@ def assert_error_of_collections(question, randomizer, values, truth):
     margin = STANDARD_ERRORS * squares.std(ddof=1) / math.sqrt(NUM_COLLECTIONS)
     assert abs(squares.mean() - expected) <= margin
     assert abs(squares.mean() - 4.0 * expected) > margin  # a planted wrong promise is found
-
-
-@pytest.mark.parametrize("name", STRING_RANDOMIZERS)
-def test_words(name):
-    question = KINDS["words"].question
-    randomizer = STRING_RANDOMIZERS[name](
-        epsilon0=EPSILON0, key=question.key, num_hashes=64, num_buckets=256
-    )
-    values = pl.Series([f"user {i}" for i in range(30)])  # nobody has a word of the dictionary
-    assert_error_of_collections(question, randomizer, values, 0.0)
 
 
 @pytest.mark.parametrize("name", KINDS["answer-sets"].question.candidates())

@@ -1,7 +1,5 @@
 """Every kind of question, from a file to estimates near the truth."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -176,15 +174,3 @@ def test_vectors_of_any_length_can_be_run_when_clipped(tmp_path):
     column = sdp.collection.open_column(path, None, plan.question, clip=True)
     estimates = sdp.run(plan, column, seed=1).estimates
     assert (np.abs(estimates.mean - 0.5) < STANDARD_ERRORS * estimates.standard_error).all()
-
-
-def test_every_word_of_the_world_may_be_asked_for(plans):
-    # Reports do not depend on the dictionary: the law is the same for another one.
-    kind = KINDS["words"]
-    other = sdp.Words(dictionary=("maté",), key=kind.question.key)
-    plan = sdp.plan(other, num_users=NUM_USERS, epsilon=1.0, delta=1e-6)
-    assert plan.randomizer.fingerprint == plans["words"].randomizer.fingerprint
-    estimates = sdp.run(plan, kind.values, seed=4).estimates
-    error = abs(estimates.frequency[0] - 1 / 6)
-    assert error <= STANDARD_ERRORS * estimates.standard_error[0]
-    assert math.isclose(estimates.count[0], NUM_USERS * estimates.frequency[0])

@@ -13,19 +13,17 @@ import json
 import struct
 from pathlib import Path
 
-from shuffledp import AnswerSets, Categories, Mean, VectorMean, Words
+from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
-    STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
 
 TARGET = Path(__file__).parents[1] / "vectors" / "reports.json"
 CLIENT = Path(__file__).parents[2] / "docs" / "reference_client.py"
 LARGEST = 2**64 - 1
-KEY = bytes(range(16))
 NUM_COUNTED = 24
 
 
@@ -77,8 +75,6 @@ def answers_of(question):
         case VectorMean(norm_bound=bound):
             d = len(labels)
             return [[0.0] * (d - 1) + [bound], [0.3 * bound / d] * d, [0.0] * d]
-        case Words():
-            return ["yes", "na\u00efve \U0001f600", ""]
         case AnswerSets(max_answers=most):
             return [[], [0, len(labels) - 1][:most], list(range(most))]
     raise AssertionError(question)
@@ -159,8 +155,6 @@ def refused_of(asked, report):
     if base == "subset-selection":
         found["no member"] = bytes(slot) + rest
         found["all members"] = ((1 << k) - 1).to_bytes(slot, "little") + rest
-    if base == "count-mean-sketch":
-        found["a hash function that is none"] = law["num_hashes"].to_bytes(2, "little") + report[2:]
     if base == "privunit":
         values = struct.unpack(f"<{k}f", report)
         for what, factor in (("not a number", float("nan")), ("0.2 % too long", 1.002)):
@@ -179,12 +173,6 @@ def counted(asked, label):
         estimates = asked.randomizer.estimate(aggregate).mean
         counts = {"sum": aggregate.total, "sum_of_squares": aggregate.total_of_squares}
         counts = {what: values.tolist() for what, values in counts.items()}
-    elif isinstance(asked.question, Words):
-        words = asked.question.dictionary
-        estimates = asked.randomizer.estimate(aggregate, dictionary=words).frequency
-        # Of the sketch's cells, those of a word, one for each hash function, added up.
-        p, q = asked.randomizer.support_probabilities
-        counts = [round(NUM_COUNTED * (q + (p - q) * each)) for each in estimates.tolist()]
     else:
         estimates = asked.randomizer.estimate(aggregate).frequency
         counts = aggregate.support.tolist()
@@ -211,7 +199,6 @@ SIZES = {
     "duchi": ((3.5, 1.0), (100.0, 4.0)),
     "piecewise": ((3.5, 1.0), (100.0, 4.0)),
     "privunit": ((2, 1.0), (3, 2.0), (8, 3.0)),
-    "count-mean-sketch": ((3, 4.0),),
 } | {
     f"{way}:{base}": ((5, 3.0),)
     for base in ("k-rr", "optimized-unary", "optimized-local-hashing", "subset-selection")
@@ -225,8 +212,6 @@ def question_for(name, size):
         return Mean(-1.5, size - 1.5)
     if name in VECTOR_RANDOMIZERS:
         return VectorMean(labels(size), norm_bound=2.5)
-    if name in STRING_RANDOMIZERS:
-        return Words(["yes", "no", "na\u00efve \U0001f600"], key=KEY)
     if name in RANDOMIZERS:
         return Categories(labels(size))
     return AnswerSets(labels(size), max_answers=3)
@@ -244,8 +229,6 @@ def make_entry(name, size, epsilon0):
     ]
     edges = edge_words(asked).items()
     draws += [{"case": what, "answer": answers[-1], "first": first} for what, first in edges]
-    if isinstance(question, Words):
-        draws = draws[-2:]  # a thousand words each
     for i, each in enumerate(draws):
         report, used = drawn(asked, each["answer"], f"{label} {i}", each.pop("first"))
         each |= {"words": " ".join(f"{word:016x}" for word in used), "report": report.hex()}

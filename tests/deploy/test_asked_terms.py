@@ -12,7 +12,6 @@ from shuffledp import (
     Distribution,
     Mean,
     VectorMean,
-    Words,
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -21,7 +20,6 @@ from shuffledp.deploy.asked_terms import AskedTerms
 
 QUESTIONS = [
     (Categories(domain=("a", "b", "c")), np.array([0, 2, 1, 1])),
-    (Words(dictionary=("a", "b")), ["a", "b", "c", ""]),
     (Mean(low=0.0, high=10.0, name="age"), np.array([0.0, 10.0, 2.5, 3.0])),
     (Distribution(bins=20, limits=(0, 20), quantiles=(0.5,)), np.array([0, 19, 4, 7])),
     (
@@ -110,7 +108,6 @@ def test_terms_that_ask_something_else_are_refused(asked, change):
     [
         Categories(domain=("a", "b", "c")),
         AnswerSets(domain=("a", "b", "c"), max_answers=2),
-        Words(dictionary=("a", "b", "c")),
     ],
 )
 def test_labels_that_no_text_becomes_are_refused(question, label):

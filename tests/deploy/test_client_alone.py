@@ -10,7 +10,7 @@ import pytest
 
 from deploy.make_vectors import ANALYZER_KEY, SHUFFLER_KEY, make_task
 from printed_numbers import PROMISED
-from shuffledp import AnswerSets, Categories, Columns, HeavyHitters, Mean, Words
+from shuffledp import AnswerSets, Categories, Columns, HeavyHitters, Mean
 from shuffledp.collection.questions.rounds import Search
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -28,7 +28,6 @@ TASKS = {
     "of fifty": (Categories(FIFTY), "optimized-local-hashing", 2.0, "7", 10_000, "0.12"),
     "hardly hidden": (Categories(FIFTY), "k-rr", 8.0, 7, 1_000_000, "0.4"),
     "a number": (Mean(0, 120), "piecewise", 2.0, 43.5, 10_000, "0.15"),
-    "a word": (Words(["a"], key=bytes(16)), "count-mean-sketch", 2.0, "b", 10_000, "0.12"),
     "beside dummies": (Categories(["yes", "no"]), "k-rr", 4.0, "yes", 2_000, "0.7"),
     "a set": (AnswerSets(FIFTY, max_answers=3), "sampled:k-rr", 2.0, ["1", "9"], 10_000, "0.15"),
     "columns": (COLUMNS, "sampled-parts", 2.0, {"age": "old", "vote": "no"}, 10_000, "0.14"),

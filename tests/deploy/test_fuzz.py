@@ -25,7 +25,7 @@ from deploy.make_vectors import (
 )
 from deploy.steps import open_outer
 from deploy.test_dap import COUNT, dap_task
-from shuffledp import AnswerSets, Categories, Mean, VectorMean, Words
+from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import messages as m
@@ -44,7 +44,6 @@ ASKED = [
         (Categories([str(i) for i in range(40)]), "subset-selection"),
         (Mean(0, 120), "piecewise"),
         (VectorMean(["x", "y"], norm_bound=1.0), "privunit"),
-        (Words(["a", "b"], key=bytes(16)), "count-mean-sketch"),
         (AnswerSets(["a", "b", "c"], max_answers=2), "sampled:k-rr"),
     )
 ]

@@ -28,11 +28,10 @@ from adversarial.tapes import (
     leading_cells,
     uniform_cells,
 )
-from deploy.make_report_vectors import CLIENT, KEY, SIZES, TARGET, client, labels, law_of
+from deploy.make_report_vectors import CLIENT, SIZES, TARGET, client, labels, law_of
 from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.randomizers.keyed_hash import buckets_of, digests_of
 from shuffledp.randomizers.number_randomizer import Piecewise
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
@@ -40,7 +39,6 @@ from shuffledp.randomizers.registry import (
     STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-from shuffledp.randomizers.sketches import CountMeanSketch
 
 # Probability that a correct client fails here: of the one chi-square test, the rest is exact.
 FALSE_POSITIVE_RATE = 1e-9
@@ -104,7 +102,7 @@ def test_the_task_is_read_with_the_kept_law(entry):
     assert found == pytest.approx(asked.randomizer.epsilon0, rel=2e-9, abs=1e-25)
 
 
-# The package takes the words of a sketch, a vector or several slots in another order.
+# The package takes the words of a vector or several slots in another order.
 IN_THE_SAME_ORDER = {"sampled:k-rr", "split:k-rr", *RANDOMIZERS, *NUMBER_RANDOMIZERS}
 
 
@@ -198,9 +196,8 @@ def documented_law(name, k, e0):
             window, steps = 256, round(256 * float(mp.sqrt(e0)))
             threshold = window * int(mp.ceil(WORDS / (window * (steps + window * e0))))
             return {"num_steps": steps, "window": window, "threshold": threshold}
-        case "symmetric-unary" | "count-mean-sketch":
-            sizes = {} if name == "symmetric-unary" else {"num_hashes": 1024, "num_buckets": 1024}
-            return sizes | {"threshold": int(mp.ceil(WORDS / (mp.sqrt(e0) + 1)))}
+        case "symmetric-unary":
+            return {"threshold": int(mp.ceil(WORDS / (mp.sqrt(e0) + 1)))}
     return {"threshold": flip}
 
 
@@ -226,8 +223,6 @@ def test_the_package_counts_and_estimates_as_kept(entry):
         squares = kept["counts"]["sum_of_squares"]
         assert aggregate.total_of_squares == pytest.approx(squares, rel=1e-12)
         found = asked.randomizer.estimate(aggregate).mean
-    elif asked.question.kind == "words":
-        found = asked.randomizer.estimate(aggregate, dictionary=asked.question.labels).frequency
     else:
         assert aggregate.support.tolist() == kept["counts"]
         found = asked.randomizer.estimate(aggregate).frequency
@@ -267,15 +262,6 @@ def support_of(task, law, report, place):
     number = int.from_bytes(report, "little")
     if name == "k-rr":
         return number == place
-    if name == "count-mean-sketch":
-        (text,) = [task["labels"][place]]
-        bucket = buckets_of(
-            digests_of([text], KEY),
-            np.array([number % 65_536], dtype=np.uint64),
-            key=KEY,
-            num_buckets=law["num_buckets"],
-        )
-        return number >> (16 + int(bucket[0])) & 1
     if name not in ("optimized-local-hashing", "hadamard-response"):
         return number >> place & 1
     g = law.get("num_buckets", 2)
@@ -299,7 +285,6 @@ def frequencies(task, law, counts, num_reports):
         "optimized-local-hashing": (1 - (g - 1) * share, Fraction(1, g)),
         "hadamard-response": (1 - share, Fraction(1, 2)),
         "subset-selection": (share, (law.get("subset_size", 0) - share) / (k - 1)),
-        "count-mean-sketch": (1 - share, share + (1 - 2 * share) / g),
     }[name]
     slots = task["question"].get("max_answers", 1)
     if way == "sampled":
@@ -477,33 +462,6 @@ def test_sets_have_exactly_the_law_that_is_accounted(way, epsilon0):
     check_ratio(rows, epsilon0)
 
 
-def test_texts_have_exactly_the_law_that_is_accounted():
-    sketch = CountMeanSketch(epsilon0=2.0, key=KEY, num_hashes=2, num_buckets=4)
-    task = {"randomizer": sketch.name, "question": {"key": KEY.hex()}, "labels": []}
-    columns = [bytes([j, 0, y]) for j in (0, 1) for y in range(16)]
-    rows = []
-    for text in ("", "yes", "no", "a text of more than eight bytes"):
-        buckets = [
-            int(
-                buckets_of(
-                    digests_of([text], KEY), np.array([j], np.uint64), key=KEY, num_buckets=4
-                )[0]
-            )
-            for j in (0, 1)
-        ]
-        row = laws.sketch(sketch, [buckets])[0]
-        found = {}
-        for j in (0, 1):
-            bits = [
-                cells(WORDS - sketch.threshold if i == buckets[j] else sketch.threshold)
-                for i in range(4)
-            ]
-            found |= law_from(task, law_of(sketch), text, [(j, j, 1)], *bits)
-        rows.append(found)
-        assert_is_row(found, row, columns)
-    check_ratio(rows, 2.0)
-
-
 def test_vectors_follow_the_law_that_is_accounted():
     """In three dimensions the height of a uniform point of the sphere is uniform."""
     asked = AskedTerms.of(VectorMean(labels(3), norm_bound=1.0), "privunit", 2.0)
@@ -582,7 +540,6 @@ def test_integers_of_no_law_are_refused_whatever_the_task_says(name, changes):
         ("piecewise", 98.51),
         ("privunit", [2.6] + [0.0] * 7),
         ("privunit", [math.nan] * 8),
-        ("count-mean-sketch", "x" * 65_537),
         ("sampled:k-rr", {0, 1, 2, 3}),
         ("split:k-rr", {5}),
     ],
@@ -594,8 +551,6 @@ def test_what_is_no_answer_is_refused(name, answer):
 
 
 # ---------------------------------------------------------------- parts
-def test_siphash_of_its_authors():
-    assert client.siphash(bytes(range(16)), bytes(range(15))) == 0xA129CA6149BE45E5
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 5, 50, 101])

@@ -19,7 +19,6 @@ TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 ASKED = {
     "mean": ["--mean", "--range", "0,120"],
     "vector-mean": ["--vector", "east,north,up", "--norm", "1"],
-    "words": ["--dictionary", "words.txt"],
     "answer-sets": ["--domain", "bike,bus,car,plane", "--max-answers", "2"],
     "columns": ["--columns", "age,vote", "--pairs", "all", "--domain-file", "domains.json"],
     "distribution": ["--quantiles", ".25,.5,.75", "--range", "0,9", "--bins", "9"],
@@ -138,7 +137,6 @@ def test_a_seed_gives_the_same_results_from_either_format(here, capsys, name):
     [
         ("mean", "duchi"),
         ("vector-mean", "privunit"),
-        ("words", "count-mean-sketch"),
         ("answer-sets", "split:k-rr"),
     ],
 )
@@ -206,14 +204,12 @@ def test_steps_of_post_processing(here, capsys):
 
 
 WRONG = {
-    "two kinds": (["--mean", "--range", "0,1", "--dictionary", "words.txt"],
-                  "--mean and --dictionary ask different questions"),
+    "two kinds": (["--mean", "--range", "0,1", "--discover", "--max-bytes", "4"],
+                  "--mean and --discover ask different questions"),
     "two more kinds": (["--vector", "a,b", "--norm", "1", "--domain", "a,b", "--max-answers", "1"],
                        "--vector and --max-answers ask different questions"),
     "mean of answers": (["--mean", "--range", "0,1", "--domain", "a,b"],
                         "--mean needs no --domain"),
-    "words of a domain": (["--dictionary", "words.txt", "--domain-file", "words.txt"],
-                          "--dictionary needs no --domain"),
     "no range": (["--mean"], "--mean and --range go together"),
     "no mean": (["--range", "0,1"], "--mean and --range go together"),
     "no norm": (["--vector", "a,b"], "--vector and --norm go together"),
@@ -229,7 +225,7 @@ WRONG = {
     "a part of an answer": (["--domain", "a,b", "--max-answers", "1.5"], "not a whole number"),
     "no answers": (["--domain", "a,b", "--max-answers", "0"], "max_answers = 0"),
     "too many answers": (["--domain", "a,b", "--max-answers", "3"], "above k = 2"),
-    "no dictionary": (["--dictionary", "absent.txt"], "cannot read the domain from absent.txt"),
+    "no domain": (["--domain-file", "absent.txt"], "cannot read the domain from absent.txt"),
     "pairs of what": (["--pairs", "all"], "--pairs goes with --columns"),
     "columns of a list": (["--columns", "a,b", "--domain", "x,y"], "a --domain-file (JSON)"),
     "columns of no JSON": (["--columns", "a,b", "--domain-file", "words.txt"], "no JSON object"),

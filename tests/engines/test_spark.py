@@ -218,9 +218,6 @@ def test_numbers_vectors_and_texts(session):
     plan = sdp.plan(vectors, num_users=2000, epsilon0=8.0, delta=1e-8)
     found = spark.run(rows, None, plan, id_column="id", seed=SEED)
     assert (abs(found.estimates.mean - 0.5) < 7 * found.estimates.standard_error).all()
-    words = sdp.plan(sdp.Words(["one", "two"]), num_users=2000, epsilon0=4.0, delta=1e-8)
-    texts = rows.selectExpr("cast(id as string) as id", "if(id < 500, 'one', 'two') as word")
-    assert spark.run(texts, "word", words, id_column="id", seed=SEED).num_users == 2000
 
 
 @pytest.mark.slow

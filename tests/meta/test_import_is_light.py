@@ -37,7 +37,7 @@ plan = sdp.plan(
 )
 sdp.run(plan, ["yes"] * 99, seed=1)
 loaded = [name.split(".")[-1] for name in sys.modules if name.startswith("shuffledp.")]
-others = {"answer_sets", "mean", "vector_mean", "words", "privunit", "sketches", "local_hashing"}
+others = {"answer_sets", "mean", "vector_mean", "privunit", "local_hashing"}
 print(sorted(others.intersection(loaded)))
 """
     outcome = subprocess.run(

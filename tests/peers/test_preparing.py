@@ -12,7 +12,6 @@ from shuffledp import (
     Categories,
     Mean,
     VectorMean,
-    Words,
 )
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.servers import http_server
@@ -154,8 +153,6 @@ def test_every_question_reads_its_columns(tmp_path):
     assert number.values.tolist() == [0.5, 1.0]
     vector = read_node_values(VectorMean(names=("x", "y"), norm_bound=1.0), table, None, **options)
     assert vector.values.tolist() == [[0.5, 0.0], [1.0, 0.0]]
-    word = read_node_values(Words(dictionary=("a",)), table, "word", **options)
-    assert word.of([1]).to_list() == ["b"]
     sets = read_node_values(
         AnswerSets(domain=("a", "b", "c"), max_answers=2), table, "set", **options
     )
@@ -173,15 +170,12 @@ def test_large_tables_come_in_blocks(tmp_path):
     options = {"labels": None, "num_nodes": size}
     ends = [0, size - 1]
     assert read_node_values(YES_NO, table, "answer", **options).of(ends).tolist() == [1, 0]
-    words = read_node_values(Words(dictionary=("a",)), table, "word", **options)
-    assert words.of(ends).to_list() == ["a", "a"]
 
 
 def test_one_user_s_value_as_text():
     assert value_of_one(YES_NO, 4, "no").values.tolist() == [1]
     assert value_of_one(YES_NO, 4, "no").nodes.tolist() == [4]
     assert value_of_one(Mean(low=0, high=9), 0, "2.5").values.tolist() == [2.5]
-    assert list(value_of_one(Words(dictionary=("a",)), 0, "b").values) == ["b"]
     with pytest.raises(DataError, match="outside the domain"):
         value_of_one(YES_NO, 4, "maybe")
     with pytest.raises(DataError, match="not a number"):

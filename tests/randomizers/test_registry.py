@@ -5,11 +5,8 @@ from shuffledp.randomizers import RANDOMIZERS, make_randomizer
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
-    STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
-
-KEY = bytes(range(16))
 
 
 def test_categories_by_name():
@@ -30,16 +27,13 @@ def test_categories_by_name():
         )
 
 
-def test_numbers_vectors_and_texts_by_name():
+def test_numbers_and_vectors_by_name():
     assert list(NUMBER_RANDOMIZERS) == ["duchi", "piecewise"]
     assert list(VECTOR_RANDOMIZERS) == ["privunit"]
-    assert list(STRING_RANDOMIZERS) == ["count-mean-sketch"]
     for name, make in NUMBER_RANDOMIZERS.items():
         assert make(low=0.0, high=2.0, epsilon0=1.0).name == name
     for name, make in VECTOR_RANDOMIZERS.items():
         assert make(dimension=3, norm_bound=2.0, epsilon0=1.0).name == name
-    for name, make in STRING_RANDOMIZERS.items():
-        assert make(key=KEY, epsilon0=1.0).name == name
 
 
 def test_sets_by_name():

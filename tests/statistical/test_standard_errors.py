@@ -8,7 +8,6 @@ import csv
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy.stats import binom, chi2
 
@@ -16,7 +15,6 @@ import shuffledp as sdp
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import Reports
-from shuffledp.randomizers.registry import STRING_RANDOMIZERS
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
 FALSE_POSITIVE_RATE = 1e-9
@@ -166,28 +164,6 @@ def test_the_errors_of_answer_sets(name):
     found, _, population, *ends = estimated(SETS, randomizer, ROWS[drawn])
     assert agrees(found, truth, population)
     assert covers(truth, *ends[2:])
-
-
-@pytest.mark.parametrize("name", STRING_RANDOMIZERS)
-def test_the_errors_of_words(name):
-    # A new key each time, since the error of collisions is over the key.
-    num_runs, words = 120, ["tea", "tea", "mate", "coffee", "water", "tea"] * 40
-    found, errors, populations = [], [], []
-    for run in range(num_runs):
-        key = run.to_bytes(16, "little")
-        randomizer = STRING_RANDOMIZERS[name](epsilon0=4.0, key=key, num_hashes=64, num_buckets=256)
-        reports = randomizer.randomize(pl.Series(words), Entropy.from_seed(run))
-        estimates = randomizer.estimate(reports, dictionary=("tea", "coffee", "wine"))
-        found.append(estimates.frequency)
-        errors.append(estimates.standard_error)
-        populations.append(estimates.population_standard_error)
-    truth, error = np.array([1 / 2, 1 / 6, 0.0]), np.array(errors)
-    assert (tails(np.array(found), truth, error)[1] > LEVEL).all()  # collisions: rather upwards
-    assert agrees(np.array(found), truth, 0.98 * error)
-    assert not agrees(np.array(found), truth, 2.0 * error)
-    sampling = np.array(populations) ** 2 - error**2
-    expected = truth * (1.0 - truth) / len(words)
-    assert sampling.mean(axis=0) == pytest.approx(expected, rel=0.1, abs=2e-4)
 
 
 PLANNED = {

@@ -34,8 +34,6 @@ QUESTION = """
         and --histogram.
     --vector A,B,...  Ask for the mean of a vector with these components; needs --norm.
     --norm X  Largest Euclidean norm of a vector.
-    --dictionary PATH  Ask for the shares of the words in this file, one a line; values may be any
-        texts.
     --max-answers S  People give up to S of the answers, instead of exactly one.
     --discover  Ask for popular texts that nobody listed; needs --max-bytes.
     --max-bytes N  With --discover: length of the longest text, in bytes of UTF-8.
@@ -49,21 +47,34 @@ QUESTION = """
         and test each for an association.
     """
 
-# The question that each option asks, from all that were given, a column's name and a seed.
-_KINDS: "dict[str, Callable[[dict[str, Any], str, int | None], Question]]" = {
-    "": lambda given, *_: sdp.Categories(given["domain"]),
-    "mean": lambda given, name, _: _mean(given, name or "mean"),
-    "quantiles": lambda given, name, _: _distribution(given, name),
-    "histogram": lambda given, name, _: _distribution(given, name),
-    "vector": lambda given, *_: sdp.VectorMean(given["vector"], norm_bound=given["norm"]),
-    "dictionary": lambda given, _, seed: sdp.Words(given["dictionary"], key=_key(seed)),
-    "discover": lambda given, *_: sdp.HeavyHitters(
+# Number of bins of a distribution where none is stated.
+_USUAL_BINS = 64
+
+
+def _distribution(given: dict[str, Any], name: str) -> "Question":
+    """Return the question of the distribution of a number, in even bins or between edges."""
+    bins: Any = given.get("bins", _USUAL_BINS)
+    how: Any = {"bins": bins, "limits": given.get("limits")}
+    if isinstance(bins, tuple):
+        how = {"edges": bins}
+    how |= {"name": name} if name else {}
+    return sdp.Distribution(**how, quantiles=given.get("quantiles", ()))
+
+
+# The question that each option asks, from all that were given and a column's name.
+_KINDS: "dict[str, Callable[[dict[str, Any], str], Question]]" = {
+    "": lambda given, _: sdp.Categories(given["domain"]),
+    "mean": lambda given, name: _mean(given, name or "mean"),
+    "quantiles": _distribution,
+    "histogram": _distribution,
+    "vector": lambda given, _: sdp.VectorMean(given["vector"], norm_bound=given["norm"]),
+    "discover": lambda given, _: sdp.HeavyHitters(
         **{name: given[name] for name in ("max_bytes", *_BESIDE) if name in given}
     ),
-    "max_answers": lambda given, *_: sdp.AnswerSets(
+    "max_answers": lambda given, _: sdp.AnswerSets(
         given["domain"], max_answers=given["max_answers"]
     ),
-    "columns": lambda given, *_: sdp.Columns(given["domain"], pairs=given.get("pairs")),
+    "columns": lambda given, _: sdp.Columns(given["domain"], pairs=given.get("pairs")),
 }
 # Options that only go with another one.
 _BESIDE: dict[str, str] = {"most": "discover", "bits": "discover", "pairs": "columns"}
@@ -77,10 +88,6 @@ _PAIRS = {
 _LISTED = ("", "max_answers", "columns")
 _BINNED = ("quantiles", "histogram")
 _LISTS = {"domain", "domain_file"}
-# Number of bins of a distribution where none is stated.
-_USUAL_BINS = 64
-# Files of words, and what these stand for.
-_FILES = {"domain_file": "domain", "dictionary": "dictionary"}
 
 
 class Asked:
@@ -131,11 +138,8 @@ class Asked:
         """Whether a table is to tell what answers there are."""
         return not self.is_given or (self._kind == "columns" and not self.has_domain)
 
-    def question(self, *, name: str = "", seed: int | None = None) -> "Question | None":
-        """Return the question, or None where its answers were not listed.
-
-        A simulation gets the public key of hash functions from its seed, too.
-        """
+    def question(self, *, name: str = "") -> "Question | None":
+        """Return the question, or None where its answers were not listed."""
         from shuffledp.core.labels import read_domain
 
         if not self.is_given:
@@ -147,10 +151,9 @@ class Asked:
             from shuffledp.collection.questions.columns import read_domains
 
             given["domain"] = read_domains(given.pop("domain_file"), given["columns"])
-        for file, words in _FILES.items():
-            if file in given:
-                given[words] = read_domain(given[file])
-        return _KINDS[self._kind](given, name, seed)
+        if "domain_file" in given:
+            given["domain"] = read_domain(given["domain_file"])
+        return _KINDS[self._kind](given, name)
 
     def terms(
         self,
@@ -179,7 +182,7 @@ class Asked:
 
             question = UnlistedColumns(self._given["columns"], self._given.get("pairs"))
         else:
-            question = self.question(name=column or "", seed=seed)
+            question = self.question(name=column or "")
         has_columns = bool(question and question.table_columns) and "mean_by" not in self._given
         if (column is None) != has_columns:
             raise click.UsageError("give --column, or several with --vector or --columns")
@@ -197,14 +200,13 @@ def begun(question: Any, *, with_dummies: bool) -> Any:
     if not question.has_rounds:
         return question
     from shuffledp.collection.questions.rounds import Search
-    from shuffledp.randomizers.keyed_hash import new_key
 
     if question.bits is None:
         raise click.UsageError(
             "--discover needs --bits here, 4, 8, 12 or 16, or --plan: `shuffledp plan` finds those "
             "that find the smallest share"
         )
-    key = new_key(sdp.Entropy.from_operating_system()).hex()
+    key = sdp.Entropy.from_operating_system().words(2).tobytes().hex()
     return replace(question, search=Search(key, is_for_all=with_dummies))
 
 
@@ -220,16 +222,6 @@ def _require_bins(kind: str, given: dict[str, Any]) -> None:
         )
 
 
-def _distribution(given: dict[str, Any], name: str) -> "Question":
-    """Return the question of the distribution of a number, in even bins or between edges."""
-    bins: Any = given.get("bins", _USUAL_BINS)
-    how: Any = {"bins": bins, "limits": given.get("limits")}
-    if isinstance(bins, tuple):
-        how = {"edges": bins}
-    how |= {"name": name} if name else {}
-    return sdp.Distribution(**how, quantiles=given.get("quantiles", ()))
-
-
 def _mean(given: dict[str, Any], name: str) -> "Question":
     """Return the question of a mean, or of the mean of each group."""
     if "mean_by" not in given:
@@ -238,10 +230,3 @@ def _mean(given: dict[str, Any], name: str) -> "Question":
         raise click.UsageError("--by needs --domain or --domain-file, the possible groups")
     how = {"name": name, "by": given["mean_by"], "compare": given.get("compare", ())}
     return sdp.MeanByGroup(given["domain"], *given["limits"], **how)
-
-
-def _key(seed: int | None) -> bytes | None:
-    """Return a public key for a simulation, from a stream that draws nothing else."""
-    from shuffledp.randomizers.keyed_hash import new_key
-
-    return None if seed is None else new_key(sdp.Entropy.from_seed(seed).spawn().spawn())

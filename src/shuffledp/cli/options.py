@@ -328,7 +328,6 @@ _NAMES = {
     "categories": ", ".join(registry.RANDOMIZERS),
     "--mean": ", ".join(registry.NUMBER_RANDOMIZERS),
     "--vector": ", ".join(registry.VECTOR_RANDOMIZERS),
-    "--dictionary": ", ".join(registry.STRING_RANDOMIZERS),
 }
 
 

@@ -427,7 +427,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
 
     Parameters
     ----------
-    question : Categories, Mean, VectorMean, Words or AnswerSets
+    question : Categories, Mean, VectorMean or AnswerSets
         What is asked.
     num_users : int
         Number of honest users n whose reports are shuffled together, at least 1.

@@ -200,10 +200,8 @@ class AskedTerms:
     @property
     def question_digest(self) -> bytes:
         """Digest of what is asked, whatever the order of the choices, the law and the spelling."""
-        particulars = dict(self.question.to_json_dict())
-        particulars.pop("key", None)
         words = " ".join(self.text.casefold().split())
-        asked = [words, sorted(self.question.labels), particulars]
+        asked = [words, sorted(self.question.labels), self.question.to_json_dict()]
         return wire.digest(b"question", json.dumps(asked, sort_keys=True).encode())
 
     def facts(self) -> list[tuple[str, str]]:

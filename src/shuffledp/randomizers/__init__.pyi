@@ -15,7 +15,6 @@ from shuffledp.randomizers.number_randomizer import Piecewise as Piecewise
 from shuffledp.randomizers.privunit import PrivUnit as PrivUnit
 from shuffledp.randomizers.registry import RANDOMIZERS as RANDOMIZERS
 from shuffledp.randomizers.registry import make_randomizer as make_randomizer
-from shuffledp.randomizers.sketches import CountMeanSketch as CountMeanSketch
 from shuffledp.randomizers.subset_selection import SubsetSelection as SubsetSelection
 from shuffledp.randomizers.unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
 from shuffledp.randomizers.unary_encoding import SymmetricUnaryEncoding as SymmetricUnaryEncoding

@@ -7,84 +7,6 @@ from shuffledp.core.arrays import Bytes, Integers, Words
 from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
-_State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
-_FINAL = np.uint64(0xFF)
-_LENGTH_SHIFT = np.uint64(56)
-_PAIR_LENGTH = np.uint64(16 << 56)
-
-
-@njit
-def _rotate(word: np.uint64, places: int) -> np.uint64:
-    """Return ``word`` rotated left, by 1 to 63 places."""
-    return (word << np.uint64(places)) | (word >> np.uint64(64 - places))
-
-
-@njit
-def _sip_round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> _State:
-    """Return the state after one SipRound."""
-    v0 += v1
-    v1 = _rotate(v1, 13) ^ v0
-    v0 = _rotate(v0, 32)
-    v2 += v3
-    v3 = _rotate(v3, 16) ^ v2
-    v0 += v3
-    v3 = _rotate(v3, 21) ^ v0
-    v2 += v1
-    v1 = _rotate(v1, 17) ^ v2
-    v2 = _rotate(v2, 32)
-    return v0, v1, v2, v3
-
-
-@njit
-def _absorb(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, block: np.uint64) -> _State:
-    """Return the state after one message block: two rounds."""
-    v3 ^= block
-    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-    return v0 ^ block, v1, v2, v3
-
-
-@njit
-def _start(key0: np.uint64, key1: np.uint64) -> _State:
-    """Return the state of an empty message: the key, and "somepseudorandomlygeneratedbytes"."""
-    return (
-        key0 ^ np.uint64(0x736F6D6570736575),
-        key1 ^ np.uint64(0x646F72616E646F6D),
-        key0 ^ np.uint64(0x6C7967656E657261),
-        key1 ^ np.uint64(0x7465646279746573),
-    )
-
-
-@njit
-def _finish(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> np.uint64:
-    """Return the hash: four rounds more."""
-    v2 ^= _FINAL
-    for _ in range(4):
-        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
-    return v0 ^ v1 ^ v2 ^ v3
-
-
-@njit
-def hash_texts(key0: np.uint64, key1: np.uint64, buffer: Bytes, ends: Integers, out: Words) -> None:
-    """Write the hash of text i, which ends before ``ends[i]`` and starts where the last ended."""
-    start = 0
-    for i in range(ends.size):
-        v0, v1, v2, v3 = _start(key0, key1)
-        whole = start + ((ends[i] - start) & ~7)
-        for at in range(start, whole, 8):
-            block = np.uint64(0)
-            for j in range(8):
-                block |= np.uint64(buffer[at + j]) << np.uint64(8 * j)
-            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
-        # Modulo 256, as the shift drops the rest.
-        block = np.uint64(ends[i] - start) << _LENGTH_SHIFT
-        for at in range(whole, ends[i]):
-            block |= np.uint64(buffer[at]) << np.uint64(8 * (at - whole))
-        v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, block)
-        out[i] = _finish(v0, v1, v2, v3)
-        start = ends[i]
-
-
 _BYTE_MASK = np.uint64(0xFF)
 
 
@@ -99,50 +21,18 @@ def _flush(packed: Words, cells: Integers) -> None:
 
 
 @njit
-def add_bits_by_hash(
-    hashes: Integers,
-    rows: Bytes,
-    first: int,
-    spread: Words,
-    packed: Words,
-    cells: Integers,
-    num_reports: Integers,
-) -> None:
-    """Add the packed bits of row i, from byte ``first`` on, to ``cells[hashes[i]]``.
+def add_bits(rows: Bytes, spread: Words, packed: Words, cells: Integers) -> None:
+    """Add the packed bits of rows to ``cells``, shape (bytes a row, 8).
 
     ``spread[b]`` has bit p of the byte b in its byte p, so that one addition counts eight bits, in
-    the zeros of ``packed``, shape (num_hashes, bytes a row). These hold 255 reports of a hash
-    function before they are emptied into ``cells``, shape (num_hashes, bytes a row, 8).
-    ``num_reports`` counts the reports of each hash function. The caller has checked the hashes.
+    the zeros of ``packed``, shape (bytes a row,). These hold 255 rows before they are emptied.
     """
-    num_reports[:] = 0
-    for i in range(hashes.size):
-        row = hashes[i]
-        counters = packed[row]
-        for at in range(counters.size):
-            counters[at] += spread[rows[i, first + at]]
-        num_reports[row] += 1
-        if num_reports[row] % 255 == 0:
-            _flush(counters, cells[row])
-    for row in range(packed.shape[0]):
-        _flush(packed[row], cells[row])
-
-
-@njit
-def sum_cells(
-    table: Integers, digests: Words, key0: np.uint64, key1: np.uint64, out: Integers
-) -> None:
-    """Add ``table[j, h_j(x)]`` over all hash functions j to the entry of each string x."""
-    mask = np.uint64(table.shape[1] - 1)
-    # By hash function first: one row of the table stays in the first-level cache.
-    for j in range(table.shape[0]):
-        for i in range(digests.size):
-            # The hash of the 16 bytes of two words, each little-endian.
-            v0, v1, v2, v3 = _start(key0, key1)
-            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, digests[i])
-            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, np.uint64(j))
-            v0, v1, v2, v3 = _absorb(v0, v1, v2, v3, _PAIR_LENGTH)
-            out[i] += table[j, _finish(v0, v1, v2, v3) & mask]
+    for i in range(rows.shape[0]):
+        for at in range(packed.size):
+            packed[at] += spread[rows[i, at]]
+        if (i + 1) % 255 == 0:
+            _flush(packed, cells)
+    _flush(packed, cells)
 
 
 _ONE_BYTE = np.uint8(1)

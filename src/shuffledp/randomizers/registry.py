@@ -47,9 +47,6 @@ NUMBER_RANDOMIZERS = _Makers(
 #: Randomizers of a vector by name; each takes ``dimension``, ``norm_bound`` and ``epsilon0``.
 VECTOR_RANDOMIZERS = _Makers(privunit="privunit:PrivUnit")
 
-#: Randomizers of a text by name; each takes ``key`` and ``epsilon0``.
-STRING_RANDOMIZERS = _Makers(count_mean_sketch="sketches:CountMeanSketch")
-
 
 def require_name(name: str, makers: Mapping[str, object], whose: str = "") -> None:
     """Raise `ParameterError`, with the nearest name, unless it is one of the names."""

@@ -265,25 +265,10 @@ def require_rows(reports: Reports, *, k: int, fingerprint: str) -> Bytes:
 
 def column_sums(rows: Bytes) -> Integers:
     """Return the number of ones in each of the 8 * row_bytes bit columns of packed rows."""
-    one = np.zeros(rows.shape[0], dtype=np.int64)
-    cells, _ = bit_sums(rows, one, num_tables=1, first=0)
-    return cells.reshape(-1)
+    from shuffledp.randomizers.randomizer_kernels import add_bits
 
-
-def bit_sums(
-    rows: Bytes, tables: Integers, *, num_tables: int, first: int
-) -> tuple[Integers, Integers]:
-    """Return the number of rows with each bit from byte ``first`` on set, and rows of each table.
-
-    Row i is counted in table ``tables[i]``; shapes (num_tables, bytes, 8) and (num_tables,).
-    """
-    from shuffledp.randomizers.randomizer_kernels import add_bits_by_hash
-
-    num_bytes = rows.shape[1] - first
-    cells = np.zeros((num_tables, num_bytes, 8), dtype=np.int64)
-    num_rows = np.zeros(num_tables, dtype=np.int64)
+    cells = np.zeros((rows.shape[1], 8), dtype=np.int64)
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
     spread = bits.view(np.dtype("<u8"))[:, 0].astype(np.uint64)
-    packed = np.zeros((num_tables, num_bytes), dtype=np.uint64)
-    add_bits_by_hash(tables, rows, first, spread, packed, cells, num_rows)
-    return cells, num_rows
+    add_bits(rows, spread, np.zeros(rows.shape[1], dtype=np.uint64), cells)
+    return cells.reshape(-1)

@@ -46,7 +46,6 @@ RANDOMIZER_TITLES = {
     "duchi": "Duchi's one-bit mechanism",
     "piecewise": "Piecewise mechanism",
     "privunit": "PrivUnit",
-    "count-mean-sketch": "Count-mean sketch (CMS)",
     "sampled-parts": "k-ary randomized response on one part of the answers, drawn in private",
     "all-parts": "k-ary randomized response on every part of the answers",
     "sampled-levels": "A level of a tree drawn at random",
@@ -158,7 +157,6 @@ WORDS = {
         ),
         choices="Possible groups",
     ),
-    "words": _FREQUENCIES,
     "heavy-hitters": replace(_FREQUENCIES, label="Text"),
 }
 

@@ -18,14 +18,6 @@ def answers_from_values(values, *, domain=None, **reading):
     return answers(source_of_values("answer", values), listed, **reading)
 
 
-def open_words(path, column, **reading):
-    return open_column(path, column, sdp.Words(["tea"]), **reading)
-
-
-def words_from_values(values, **reading):
-    return sdp.Words(["tea"]).column(values, **reading)
-
-
 def open_numbers(path, columns, *, limits, **reading):
     if isinstance(limits, Ball):
         question = sdp.VectorMean(columns, norm_bound=limits.norm_bound)

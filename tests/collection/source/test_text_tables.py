@@ -15,7 +15,6 @@ from collection.source.opened import (
     answers_from_values,
     open_answer_sets,
     open_table,
-    open_words,
 )
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.tables import source_of_values
@@ -47,8 +46,8 @@ def test_texts_with_separators_do_not_mislead(tmp_path):
     assert codes(write(tmp_path / "a.csv", TABLE)) == [1, 0, 1]
     assert codes(write(tmp_path / "b.csv", '"id;x",answer\n"1;2",yes\n"3;4",no\n')) == [1, 0]
     # One column, whose header alone has a semicolon.
-    words = open_words(write(tmp_path / "c.csv", "drinks; today\ntea\nwine\n"), "drinks; today")
-    assert words.num_users == 2
+    drinks = open_table(write(tmp_path / "c.csv", "drinks; today\ntea\nwine\n"), "drinks; today")
+    assert drinks.num_users == 2
 
 
 def test_a_separator_that_is_given_wins(tmp_path):
@@ -66,7 +65,7 @@ def test_sets_and_words_take_separators_too(tmp_path):
     path = write(tmp_path / "a.csv", "id;answer\n1;yes, no\n2;no\n")
     sets = open_answer_sets(path, "answer", domain=["no", "yes"], max_answers=2, separator=",")
     assert [block.tolist() for block in sets.blocks()] == [[[1, 0], [0, -1]]]
-    assert open_words(path, "answer", csv_separator=";").num_users == 2
+    assert open_table(path, "answer", csv_separator=";").num_users == 2
 
 
 # ---------------------------------------------------------------- headers
@@ -209,7 +208,7 @@ def test_texts_for_no_answer_can_be_declared(tmp_path):
     path = write(tmp_path / "a.csv", "x,answer\n1,yes\n-99,NA\n2,no\n")
     column = open_table(path, "answer", domain=["no", "yes"], missing="drop", missing_texts=["NA"])
     assert (column.num_users, column.num_missing) == (2, 1)
-    for question in (sdp.Mean(-100, 100), sdp.Words(["tea"])):
+    for question in (sdp.Mean(-100, 100), sdp.HeavyHitters(max_bytes=4)):
         column = sdp.collection.open_column(
             path, "x", question, missing="drop", missing_texts=["-99"]
         )
@@ -219,15 +218,6 @@ def test_texts_for_no_answer_can_be_declared(tmp_path):
     assert (column.num_users, column.num_missing) == (2, 1)
     with pytest.raises(ParameterError, match="missing_texts has 'no', which the domain lists"):
         open_table(path, "answer", domain=["no", "yes"], missing_texts=["no"])
-
-
-def test_words_of_the_dictionary_are_words(tmp_path):
-    path = write(tmp_path / "a.csv", "id,word\n1,null\n2,nan\n3,tea\n4,NULL\n")
-    question = sdp.Words(["null", "nan", "tea"])
-    column = sdp.collection.open_column(path, "word", question, missing="drop")
-    assert (column.num_users, column.num_missing) == (3, 1)
-    assert question.value_of_one("null").tolist() == ["null"]
-    assert column.checked_for != sdp.Words(["tea"]).checked_for
 
 
 # ---------------------------------------------------------------- what looks alike
@@ -242,8 +232,6 @@ def test_texts_that_look_alike_are_one_answer(tmp_path):
             list(open_table(path, "answer", domain=domain, other=True).blocks())
         ).tolist() == [1, 1, 1, 0]
         assert sdp.Categories(domain).value_of_one(ALIKE[2]).tolist() == [1]
-    words = sdp.collection.open_column(path, "answer", sdp.Words(["tea"]))
-    assert set(next(words.blocks())) == {ALIKE[0], "tea"}
 
 
 class Colour(str, enum.Enum):  # noqa: UP042  # the older kind, whose str is not its value
@@ -373,7 +361,6 @@ def test_missing_sets_words_and_vectors():
     assert column.cautions[0].startswith("Dropped: 1 row")
     with pytest.raises(DataError, match="not lists of text"):
         sets.column(["a", "b"])
-    assert sdp.Words(["tea"]).column(["tea", None, "rum"], missing="drop").num_users == 2
     vectors = sdp.VectorMean(["x", "y"]).column([[0.1, 0.2], [0.3, np.nan], [0, 0]], missing="drop")
     assert (vectors.num_users, vectors.num_missing) == (2, 1)
 

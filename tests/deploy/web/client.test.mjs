@@ -11,7 +11,7 @@ const read = (name) => JSON.parse(readFileSync(new URL(`../../vectors/${name}`, 
 const REPORTS = read("reports.json");
 const DEPLOYMENT = read("deployment.json");
 const TASK = DEPLOYMENT.messages.task;
-const REFUSED = ["count-mean-sketch", "privunit"];
+const REFUSED = ["privunit"];
 
 const served = (law) => Object.fromEntries(Object.entries(law).map(([field, value]) => [field, typeof value === "string" ? value : value.toString(16)]));
 

@@ -57,8 +57,6 @@ PLAN = [
     "--num-users 5000 --mean --range -5,5 --epsilon 1 --delta 1e-6 --randomizer duchi",
     "--num-users 5000 --histogram --range 0,1 --bins 16 --epsilon 1 --delta 1e-6",
     "--num-users 5000 --vector x,y --norm 1 --epsilon 1 --delta 1e-6 --randomizer privunit",
-    "--num-users 5000 --dictionary words.txt --epsilon 1 --delta 1e-6"
-    " --randomizer count-mean-sketch",
     "--num-users 5000 --discover --max-bytes 4 --most 5 --epsilon 1 --delta 1e-6",
     "--num-users 5000 --max-answers 2 --domain a,b,c --epsilon 1 --delta 1e-6"
     " --randomizer sampled:k-rr",
@@ -104,7 +102,6 @@ RUN = [
     "--column number --mean --range 0,0.5 --clip --epsilon0 2 --delta 1e-6 --randomizer piecewise",
     "--column number --quantiles .5,.9 --range 0,1 --bins 16 --epsilon0 2 --delta 1e-6",
     "--vector x,y --norm 1 --epsilon0 3 --delta 1e-6",
-    "--column site --dictionary words.txt --epsilon0 4 --delta 1e-6",
     "--column site --discover --max-bytes 5 --most 3 --bits 16 --epsilon0 12 --delta 1e-6",
     "--column drugs --max-answers 2 --domain a,b,c --epsilon0 3 --delta 1e-6",
     "--column drugs --max-answers 1 --truncate --domain a,b,c --epsilon0 3 --delta 1e-6"

@@ -61,7 +61,6 @@ FILES = {
     "groups.csv": lambda: (
         "group,member\n" + "".join(f"{person // 20},{person}\n" for person in range(NUM_PEOPLE))
     ),
-    "words.txt": lambda: "a.org\nb.org\nc.org\nnever-seen.org\n",
     "domain.txt": lambda: "red\ngreen\nblue\n",
     "domains.json": lambda: json.dumps(
         {"answer": ["yes", "no"], "colour": ["red", "green", "blue", "black"]}

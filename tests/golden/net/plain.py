@@ -34,7 +34,6 @@ VOLATILE = {
     "collection_id": "drawn anew",
     "date": "that of the run",
     "fingerprint": "a digest of probabilities, whose last digits depend on the processor",
-    "key": "of hash functions, drawn anew",
     "roster_digest": "of keys that are drawn anew",
     "task_id": "a digest of keys that are drawn anew",
     "terms_digest": "of keys that are drawn anew",

@@ -253,7 +253,6 @@ def budget_error():
 
 
 # ---------------------------------------------------------------- randomizers and estimates
-KEY = bytes(range(16))
 CATEGORIES = {
     "k-rr": sdp.randomizers.KRandomizedResponse,
     "symmetric-unary": sdp.randomizers.SymmetricUnaryEncoding,
@@ -264,7 +263,6 @@ CATEGORIES = {
 }
 NUMBERS = {"duchi": sdp.randomizers.Duchi, "piecewise": sdp.randomizers.Piecewise}
 VECTORS = {"privunit": sdp.randomizers.PrivUnit}
-SKETCHES = {"count-mean-sketch": sdp.randomizers.CountMeanSketch}
 SETS = {"sampled": sdp.randomizers.SampledAnswers, "split": sdp.randomizers.SplitAnswers}
 ENDS = ("standard_error", "population_standard_error", "lower", "upper")
 
@@ -311,14 +309,6 @@ def vectors(name, dimension):
     values[:, 0], values[:, 1] = 0.6, np.arange(500) % 9 / 20
     reports = randomizer.randomize(values, seeded())
     return about(randomizer, randomizer.estimate(reports), "mean")
-
-
-@calls("estimate", *(dict(name=name, epsilon0=4.0) for name in SKETCHES))
-def words(name, epsilon0):
-    randomizer = SKETCHES[name](epsilon0=epsilon0, key=KEY, num_hashes=16, num_buckets=64)
-    reports = randomizer.randomize(["yes"] * 300 + ["no"] * 200, seeded())
-    found = randomizer.estimate(reports, dictionary=["yes", "no", "who?"])
-    return about(randomizer, found, "frequency")
 
 
 @calls("estimate", *(dict(name=n, base=b) for n in SETS for b in ("k-rr", "symmetric-unary")))
@@ -409,9 +399,6 @@ QUESTIONS: dict[str, tuple[Any, str, str | None, dict[str, Any]]] = {
     "frequency": (sdp.Categories(domain=("yes", "no")), "k-rr", "answer", {}),
     "mean": (sdp.Mean(low=0.0, high=0.5), "piecewise", "number", {"clip": True}),
     "vector": (sdp.VectorMean(names=("x", "y"), norm_bound=1.0), "privunit", None, {}),
-    "words": (
-        sdp.Words(dictionary=("a.org", "b.org"), key=KEY), "count-mean-sketch", "site", {},
-    ),
     "sets": (
         sdp.AnswerSets(domain=("a", "b", "c"), max_answers=2), "sampled:k-rr", "drugs", {},
     ),

@@ -25,7 +25,6 @@ KINDS = {
     "heavy-hitters": "shuffledp.collection.questions.heavy_hitters:HeavyHitters",
     "columns": "shuffledp.collection.questions.columns:Columns",
     "mean-by-group": "shuffledp.collection.questions.mean_by_group:MeanByGroup",
-    "words": "shuffledp.collection.questions.words:Words",
 }
 """Where each kind is; loaded when it is first asked for."""
 
@@ -65,7 +64,7 @@ def open_column(  # noqa: PLR0913  # one keyword an option
         Name of the column with the values; None for vectors, whose question names the columns. Of
         means by group that with the numbers, if it is not ``question.name``.
         Sets of answers are texts with separators, or in Parquet also lists of texts.
-    question : Categories, Mean, MeanByGroup, VectorMean, Words or AnswerSets, optional
+    question : Categories, Mean, MeanByGroup, VectorMean or AnswerSets, optional
         What is asked. Without it a list of answers is read from the file: then the list depends on
         the data, which the ``cautions`` of the column say.
     csv_separator : str, optional

@@ -153,8 +153,7 @@ def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Ite
     """Yield the values of the participants; their number is checked against the first pass."""
     num_seen = 0
     for block, is_missing, *masks in rows:
-        # Anything but an array is a series of texts.
-        kept = block[~is_missing] if isinstance(block, np.ndarray) else block.drop_nulls()
+        kept = block[~is_missing]
         num_seen += len(kept)
         if num_seen > num_users or any(mask.any() for mask in masks):
             raise tables.changed(origin)
