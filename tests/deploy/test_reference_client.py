@@ -36,7 +36,6 @@ from shuffledp.randomizers.number_randomizer import Piecewise
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
-    STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
 
@@ -70,7 +69,7 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=id_of)
 
 # ---------------------------------------------------------------- vectors
 def test_every_randomizer_has_vectors():
-    families = (RANDOMIZERS, NUMBER_RANDOMIZERS, STRING_RANDOMIZERS, VECTOR_RANDOMIZERS)
+    families = (RANDOMIZERS, NUMBER_RANDOMIZERS, VECTOR_RANDOMIZERS)
     names = {each["task"]["randomizer"] for each in ENTRIES}
     assert {name for family in families for name in family} <= names == set(SIZES)
     assert {name.split(":")[0] for name in names if ":" in name} == {"sampled", "split"}

@@ -19,7 +19,6 @@ from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
-    STRING_RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
 
@@ -111,13 +110,6 @@ class TestLoops:
         found = assert_same("place_members", rows, codes, coins, words, *more)
         assert 0 < found[-1] <= 10 * size
 
-    def test_hashes_of_texts(self):
-        lengths = np.array([*range(20), 8, 0, 255, 256, 264])
-        buffer = generator_of(1).integers(0, 256, int(lengths.sum()) + 1, dtype=np.uint8)
-        more = (buffer, np.cumsum(lengths), np.empty(lengths.size, dtype=np.uint64))
-        key = (np.uint64(2**64 - 1), np.uint64(5))
-        assert_same("hash_texts", *key, *more)
-
     # Infinities, a quiet NaN and one that signals.
     @pytest.mark.parametrize("wrong", [0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001])
     def test_impossible_reports_are_refused(self, wrong):
@@ -144,13 +136,6 @@ CASES = [
         (make(dimension=dimension, norm_bound=2.0, epsilon0=3.0), np.eye(50)[:, :dimension])
         for make in VECTOR_RANDOMIZERS.values()
         for dimension in (2, 17)
-    ),
-    *(
-        (
-            make(epsilon0=3.0, key=bytes(16), num_hashes=8, num_buckets=16),
-            ["yes", "no", "a text of more than eight bytes", ""] * 20,
-        )
-        for make in STRING_RANDOMIZERS.values()
     ),
     *(
         (
@@ -243,7 +228,5 @@ def test_a_light_client():
         check=False,
     )
     assert outcome.returncode == 0, outcome.stderr
-    num_randomizers = sum(
-        map(len, (RANDOMIZERS, NUMBER_RANDOMIZERS, VECTOR_RANDOMIZERS, STRING_RANDOMIZERS, SETS))
-    )
+    num_randomizers = sum(map(len, (RANDOMIZERS, NUMBER_RANDOMIZERS, VECTOR_RANDOMIZERS, SETS)))
     assert outcome.stdout.splitlines()[-1] == f"{num_randomizers} done"
