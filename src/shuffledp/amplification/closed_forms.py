@@ -11,28 +11,22 @@ Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single 
 - Feldman, McMillan, Talwar 2023, arXiv:2208.04591. Its erratum withdraws the proof for general
   randomizers. The bound follows all the same, because the law of `clones` dominates every
   epsilon0-LDP randomizer.
-- Balle, Bell, Gascon, Nissim 2019, "The Privacy Blanket of the Shuffle Model",
-  arXiv:1903.02837v2, Section 5, with Hoeffding's and with Bennett's inequality. The constants of
-  paper and code could not be reconciled, so what is evaluated is what the proof gives.
 
 The proofs are in docs/results/published-bounds.md.
 """
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.method import HAIR, Method, pure_violation
 from shuffledp.core.numerics.enclosure import (
     Enclosure,
-    exp_difference,
     exp_minus_one_upper,
     round_up,
 )
-from shuffledp.core.numerics.inversion import last_above_first_below
-from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile
 
 _UNIT = math.ulp(1.0)
 
@@ -212,103 +206,4 @@ FELDMAN_2023_CLOSED = _closed_clones(
     "for general randomizers, and replaced in the shuffledp documentation",
     statement="eps <= ln(1 + (p-1) (4 sqrt(2 ln(4/delta)/((p+1) n)) + 4/n)), "
     "eps0 <= ln(n/(8 ln(2/delta)) - 1)",
-)
-
-
-# ------------------------------------------------------------ Balle et al. 2019, Section 5
-# Below it the series of phi is exact to 1e-13, and the formula is not.
-_SERIES_LIMIT = 1e-3
-
-
-def amplification_variable(
-    profile: LocalProfile, epsilon: float
-) -> tuple[float, float, float, float, float]:
-    """Return the moments of L in the inequalities, for 0 <= epsilon < epsilon0 <= 200.
-
-    The mass gamma of the blanket that is counted, -E[L] = e^epsilon - 1, the length of an interval
-    that contains L, its upper end, and an upper bound on E[L^2].
-    """
-    e, ratio, drift = math.exp(epsilon), math.expm1(profile.epsilon0), math.expm1(epsilon)
-    gap = exp_difference(profile.epsilon0, epsilon)
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        k = profile.domain_size or 2
-        size = gamma = k / (ratio + k)
-        complement = ratio / (ratio + k)
-        second = complement * complement * k * (1.0 + e * e) + gamma * (2.0 - gamma) * drift**2
-    else:
-        size, gamma = 1.0, math.exp(-profile.epsilon0)
-        second = ratio * (1.0 + e * e) + drift * drift  # p (1 + e^2) - 2e
-    width = round_up(size * ratio * (1.0 + e), operations=16)
-    return gamma, drift, width, round_up(size * gap, operations=16), round_up(second, operations=32)
-
-
-def inequality_delta(
-    profile: LocalProfile, num_users: int, epsilon: float, *, bennett: bool
-) -> float:
-    """Return Bennett's or Hoeffding's bound on delta at one epsilon; 0 from epsilon0 on.
-
-    From E[(L_1 + ... + L_m)_+] <= factor * exp(-m * exponent). Bennett's is the smaller of the two
-    for larger epsilon0, where L is nearly always far from the ends of its interval.
-    """
-    if epsilon >= profile.epsilon0:
-        return 0.0
-    # A smaller epsilon than this would make factors overflow, and the bound is 1 long before.
-    if profile.epsilon0 > LARGEST_EPSILON0 or epsilon < 1e-100:
-        return 1.0
-    gamma, drift, width, largest, second_moment = amplification_variable(profile, epsilon)
-    # The exponent is at most 1/2: 2a <= b for Hoeffding; phi(u) <= u^2/2 and a^2 <= c for Bennett.
-    if bennett:
-        excess = drift * largest / second_moment
-        factor = largest / math.log1p(excess)
-        exponent = second_moment / largest**2 * _phi_lower(excess)
-    else:
-        factor, exponent = width * (width / (4.0 * drift)), 2.0 * (drift / width) ** 2
-    per_user = -math.log1p(gamma * math.expm1(-exponent))
-    log_delta = math.log(factor / (gamma * num_users)) - num_users * per_user * (1.0 - 1e-12)
-    if log_delta >= 0.0:
-        return 1.0
-    # ln(factor) and the exponent may cancel; each carries a few ulps of its own size.
-    slack = 1e-15 * (abs(log_delta) + num_users * per_user + abs(math.log(factor)) + 64.0)
-    return min(math.exp(log_delta + slack) + SMALLEST_DELTA, 1.0)
-
-
-def _phi_lower(u: float) -> float:
-    """Return (1 + u) ln(1 + u) - u for u > 0, rounded down by at most 1e-11 of itself."""
-    if u < _SERIES_LIMIT:
-        # The terms alternate and fall, so ending with a negative one errs downwards.
-        return u * u * (0.5 - u * (1.0 / 6.0 - u * (1.0 / 12.0 - u / 20.0))) * (1.0 - 1e-14)
-    return ((1.0 + u) * math.log1p(u) - u) * (1.0 - 1e-12)
-
-
-def _inequality(name: str, statement: str, *, bennett: bool) -> Method:
-    """Return the method of one of the two inequalities."""
-    delta_at = partial(inequality_delta, bennett=bennett)
-
-    def epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
-        delta_of = partial(delta_at, profile, num_users)
-        return last_above_first_below(delta_of, delta, 0.0, profile.epsilon0)[1]
-
-    return _method(
-        lambda _epsilon0, _num_users, delta: "delta > 0" if delta == 0.0 else None,
-        epsilon,
-        delta_at,
-        name=f"blanket-{name.lower()}",
-        source=f"Balle et al. 2019, arXiv:1903.02837v2, Section 5, with {name}'s inequality",
-        statement=statement,
-        automatic=False,
-        proved_here=True,
-    )
-
-
-BLANKET_HOEFFDING = _inequality(
-    "Hoeffding",
-    "delta(eps) <= b^2/(4 a gamma n) (1 - gamma (1 - exp(-2a^2/b^2)))^n, a = e^eps - 1, "
-    "b the range of L",
-    bennett=False,
-)
-BLANKET_BENNETT = _inequality(
-    "Bennett",
-    "delta(eps) <= b/(gamma n ln(1 + ab/c)) (1 - gamma (1 - exp(-(c/b^2) phi(ab/c))))^n, "
-    "L <= b, E[L^2] <= c",
-    bennett=True,
 )

@@ -49,8 +49,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             closed_forms.FELDMAN_2023_CLOSED,
             families.FELDMAN_2021_NUMERICAL,
             closed_forms.FELDMAN_2021_CLOSED,
-            closed_forms.BLANKET_BENNETT,
-            closed_forms.BLANKET_HOEFFDING,
             closed_forms.ERLINGSSON,
             closed_forms.ERLINGSSON_MODERATE,
             closed_forms.ERLINGSSON_SMALL,

@@ -21,7 +21,6 @@ from shuffledp.collection.questions.question import Question, has_parts
 from shuffledp.collection.source.edge_files import read_ids
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Database, Layout
@@ -41,14 +40,13 @@ class NodeValues:
     """Values of some nodes: what a randomizer takes, one row a node."""
 
     nodes: NDArray[np.int64]
-    values: Any
+    values: NDArray[Any]
 
-    def of(self, nodes: Sequence[int]) -> Any:
+    def of(self, nodes: Sequence[int]) -> NDArray[Any]:
         """Return the values of some of the nodes, in that order."""
         order = np.argsort(self.nodes)
-        places = order[np.searchsorted(self.nodes, nodes, sorter=order)]
-        is_array = isinstance(self.values, np.ndarray)
-        return self.values[places] if is_array else self.values.gather(places)
+        found: NDArray[Any] = self.values[order[np.searchsorted(self.nodes, nodes, sorter=order)]]
+        return found
 
 
 def read_node_values(
@@ -84,10 +82,7 @@ def read_node_values(
             f"{table.name} has {opened.num_users:,} rows and the graph {num_nodes:,} nodes: name "
             "the column of labels with --id, or give one row a node, in the nodes' order"
         )
-    blocks: list[Any] = list(opened.blocks())
-    if isinstance(blocks[0], np.ndarray):
-        return NodeValues(nodes=nodes, values=np.concatenate(blocks))
-    return NodeValues(nodes=nodes, values=pl.concat(blocks))
+    return NodeValues(nodes=nodes, values=np.concatenate(list(opened.blocks())))
 
 
 def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
