@@ -129,7 +129,7 @@ def test_nothing_is_estimated_from_reports_that_say_nothing(kind):
 # ------------------------------------------------------------------ post-processing
 
 
-@pytest.mark.parametrize("name", ["frequencies", "words"])
+@pytest.mark.parametrize("name", ["frequencies"])
 @pytest.mark.parametrize("step", POST_PROCESSING)
 def test_steps_are_applied_in_order_and_named(plans, name, step):
     plan = plans[name]

@@ -18,7 +18,7 @@ from shuffledp.report.wording import (
 )
 
 MEANS = ["mean", "vector-mean"]
-SHARES = ["frequencies", "words", "answer-sets", "distribution", "columns"]
+SHARES = ["frequencies", "answer-sets", "distribution", "columns"]
 
 
 @pytest.fixture(scope="module")
@@ -152,5 +152,5 @@ def test_an_unknown_randomizer_goes_by_its_name():
 
 def test_the_wording_follows_the_estimates(results):
     assert wording(results["mean"].question).plural == "means"
-    renamed = dataclasses.replace(results["words"], target_epsilon=2.0)
+    renamed = dataclasses.replace(results["answer-sets"], target_epsilon=2.0)
     assert wording(renamed.question).plural == "frequencies"
