@@ -29,12 +29,12 @@ ENDS = [
 ]  # fmt: skip
 KEYS = {
     "mean": ["value", "mean", *ENDS],
-    "words": ["value", "count", "frequency", *ENDS],
+    "answer-sets": ["value", "count", "frequency", *ENDS],
 }
-KEYS |= {"vector-mean": KEYS["mean"], "answer-sets": KEYS["words"], "columns": KEYS["words"]}
+KEYS |= {"vector-mean": KEYS["mean"], "columns": KEYS["answer-sets"]}
 CUMULATIVE = ["", "_standard_error", "_lower", "_upper"]
 KEYS["distribution"] = [
-    *KEYS["words"],
+    *KEYS["answer-sets"],
     "cumulative_population_standard_error",
     *(f"cumulative{each}" for each in CUMULATIVE),
 ]
@@ -162,13 +162,6 @@ def test_epsilon0_can_be_fixed(here, capsys, name):
     assert files(here) == before
 
 
-def test_without_a_seed_every_task_has_its_own_key(here, capsys):
-    for out in ("a", "b"):
-        assert run("words", "--json", out=out) == 0
-    first, second = map(json.loads, capsys.readouterr().out.splitlines())
-    assert first["question"]["key"] != second["question"]["key"]
-
-
 def test_clipping_and_dropping(here, capsys):
     (here / "a.csv").write_text("x\n" + "5\n1e9\n-1\n\n" * 300)
     assert run("mean", "--clip", "--missing", "drop", "--json", table="a.csv") == 0
@@ -257,9 +250,7 @@ WRONG_READING = [
     ("mean", ["--post-process", "clip"], "means are left as estimated"),
     ("vector-mean", ["--column", "east"], "give --column, or several with"),
     ("vector-mean", ["--other"], "--other makes no sense"),
-    ("words", ["--clip"], "--clip makes no sense"),
-    ("words", ["--missing", "category"], "'category' makes no sense for words"),
-    ("words", ["--post-process", "round"], "'round' is not one of clip"),
+    ("answer-sets", ["--post-process", "round"], "'round' is not one of clip"),
     ("columns", ["--post-process", "norm-sub"], "only consistent and clip apply"),
     ("columns", ["--clip"], "--clip makes no sense"),
     ("answer-sets", ["--missing", "category"], "'category' makes no sense for sets"),
@@ -294,11 +285,6 @@ WRONG_VALUES = [
     ("mean", "x\n5\n121\n", "row 2 of column 'x' of a.csv holds a value outside [0, 120]"),
     ("mean", "y\n5\n6\n", "no column 'x'"),
     ("vector-mean", "east,north,up\n1,1,1\n0,0,0\n", "row 1 of columns"),
-    (
-        "words",
-        "x\ntea\n\n",
-        "column 'x' of a.csv has 1 row without an answer (null, NaN or empty), the first is row 2",
-    ),
     (
         "answer-sets",
         "x\nbus\nbus;ship\n",
@@ -342,7 +328,7 @@ def test_a_plan_of_every_kind(here, capsys, name):
     assert out.splitlines()[0].split(maxsplit=1) == ["question", KINDS[name].question.describe()]
     for text in ("chosen: ", "without a shuffler", "same error with a trusted curator"):
         assert text in out
-    assert ("\nor " in out) == (name not in {"vector-mean", "words", "columns"})
+    assert ("\nor " in out) == (name not in {"vector-mean", "columns"})
     error = next(line for line in out.splitlines() if line.startswith("standard error"))
     assert ("%" in error) == ("mean" not in name)
 
@@ -354,11 +340,10 @@ def test_a_plan_as_json(here, capsys, name):
     assert record["question"]["kind"] == name
     assert record["domain"] == (["mean"] if name == "mean" else list(KINDS[name].question.labels))
     assert record["guarantee"]["epsilon"]["upper"] <= 1.0
-    if name != "words":  # whose key is new each time
-        question = sdp.Mean(0, 120) if name == "mean" else KINDS[name].question
-        plan = sdp.plan(question, num_users=1200, epsilon=1.0, delta=1e-6)
-        assert record["randomizer"] == plan.randomizer.name
-        assert record["expected_standard_error"] == plan.expected_standard_error
+    question = sdp.Mean(0, 120) if name == "mean" else KINDS[name].question
+    plan = sdp.plan(question, num_users=1200, epsilon=1.0, delta=1e-6)
+    assert record["randomizer"] == plan.randomizer.name
+    assert record["expected_standard_error"] == plan.expected_standard_error
 
 
 @pytest.mark.parametrize("name", ["mean", "answer-sets"])
