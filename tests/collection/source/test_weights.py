@@ -264,6 +264,38 @@ def test_a_plan_is_carried_out_with_trimmed_weights(table, tmp_path):
     assert record["guarantee"]["epsilon"]["upper"] < 1.0
 
 
+def plan_on_command_line(*words):
+    how = ["--domain", "yes,no", "--epsilon", 1, "--delta", DELTA, "--randomizer", "k-rr"]
+    return CliRunner().invoke(cli, ["plan", *map(str, (*words, *how))])
+
+
+def test_a_plan_counts_on_those_drawn(table):
+    asked = ["--weights", table, "--weight", "weight", "--most-weight", 2]
+    outcome = plan_on_command_line(*asked, "--json")
+    assert outcome.exit_code == 0, outcome.output
+    record = json.loads(outcome.stdout)
+    weights = sdp.Weights([*WEIGHTS, 9.5], most_weight=2.0)
+    assert record["weights"] == pytest.approx(weights.to_json_dict())
+    assert record["num_users"] == weights.fewest_drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--weight weight --num-users 9", "--weights and --weight go together"),
+        ("--weights survey.csv", "--weights and --weight go together"),
+        ("--most-weight 2 --num-users 9", "--weights and --weight go together"),
+        ("--weights survey.csv --weight weight --num-users 9", "leave out --num-users"),
+        ("--weights survey.csv --weight weight --epsilon0 1", "is for finding another number"),
+    ],
+)
+def test_a_plan_refuses_what_does_not_go_with_weights(words, said, table, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    outcome = plan_on_command_line(*words.split())
+    assert outcome.exit_code == 2
+    assert said in " ".join(outcome.output.split())
+
+
 @pytest.mark.parametrize("bad", ["", "0", "-1", "nan", "inf", "heavy"])
 def test_a_row_without_a_weight_is_refused(bad, tmp_path):
     path = tmp_path / "survey.csv"
