@@ -295,7 +295,7 @@ def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Comman
 
 _ENTRY = re.compile(
     r"(?:(?P<name>\w+)=)?(?P<flag>--\S+)(?: (?P<kind>\S+))?(?:(?:  |\n)\s*(?P<help>.*?))?"
-    r"(?:\s*\[(?P<show>default: |=)(?P<default>[^\]]*)\])?(?P<required>\s*\[required\])?"
+    r"(?:\s*\[(?P<show>default:\s+|=)(?P<default>[^\]]*)\])?(?P<required>\s*\[required\])?"
     r"(?P<multiple>\s*\[repeated\])?",
     re.DOTALL,
 )

@@ -33,9 +33,8 @@ from shuffledp.collection.questions.question import (
     Question,
     chosen_candidates,
 )
-from shuffledp.collection.releases import Releasing
 from shuffledp.collection.result import ModelComparison, central_model
-from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Shuffling
+from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError

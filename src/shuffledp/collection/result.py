@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
-from shuffledp.collection.releases import Releasing
+from shuffledp.collection.shuffling import Releasing
 from shuffledp.collection.source.weights import Weights
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
