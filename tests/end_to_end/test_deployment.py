@@ -99,6 +99,7 @@ def test_the_guides_commands_go_from_nothing_to_a_report(answers, clock, capfd):
     assert [process.returncode for process in servers] == [TERMINATED, TERMINATED]
 
 
+@pytest.mark.slow
 def test_devices_that_send_dummies_go_from_a_plan_to_a_report(answers, clock, capsys):
     """A table's devices, none of which lies."""
     planned = ["plan", "--num-users", "1000", "--domain", "yes,no", "--epsilon", "0.8"]

@@ -103,7 +103,13 @@ def test_it_fits_says_nothing_to_the_console_and_loads_its_own_files_only(
     assert page.context.cookies() == []
 
 
-@pytest.mark.parametrize("language", sorted(texts()))
+@pytest.mark.parametrize(
+    "language",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] * (each not in ("ar", "en")))
+        for each in sorted(texts())
+    ],
+)
 def test_axe_finds_no_violation(visit, language):
     if not AXE.exists():
         missing("axe-core")
