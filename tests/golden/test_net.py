@@ -7,7 +7,7 @@ else exactly (`golden.net.plain`, which also names what is left out).
 
 Calls of each capability:
 
-account           30
+account           29
 attack             3
 bounds             5
 calibrate         20
@@ -16,7 +16,7 @@ channels          10
 compose           14
 demo               1
 deploy             4
-estimate          32
+estimate          31
 explain            3
 groups            28
 leakage           37
@@ -28,9 +28,9 @@ monitor simulate  10
 network account   23
 network exchange   3
 network run        7
-plan              26
+plan              25
 refused           30
-run               33
+run               31
 subsample         10
 """
 
