@@ -183,11 +183,15 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
             _ANY, any_randomizer, "feldman-2021-numerical", "feldman-2021-closed", points=USERS
         ),
         "feldman-2023": over_users(_ANY, any_randomizer, "feldman-2023-closed", points=USERS),
+        "blanket-inequalities": over_losses(
+            _ANY_LOSS, any_randomizer, "blanket-hoeffding", "blanket-bennett"
+        ),
         "erlingsson": over_users(
             _ANY,
             any_randomizer,
             "erlingsson",
             "erlingsson-moderate",
+            "erlingsson-composed",
             points=USERS,
         ),
         "binary-exact": over_users(

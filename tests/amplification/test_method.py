@@ -3,6 +3,9 @@ import pytest
 from oracles.profiles import any_randomizer, k_rr
 from shuffledp.amplification.clones_and_families import FELDMAN_2021_NUMERICAL
 from shuffledp.amplification.closed_forms import (
+    BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
+    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
     FELDMAN_2023_CLOSED,
 )
@@ -10,6 +13,9 @@ from shuffledp.amplification.method import pure_violation
 from shuffledp.core.profile import LocalProfile
 
 PURE_METHODS = (
+    BLANKET_BENNETT,
+    BLANKET_HOEFFDING,
+    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
     FELDMAN_2021_NUMERICAL,
     FELDMAN_2023_CLOSED,

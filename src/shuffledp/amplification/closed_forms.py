@@ -3,30 +3,41 @@
 Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single step.
 
 - Erlingsson et al. 2019, arXiv:1811.12469v2, "Amplification by Shuffling: From Local to Central
-  Differential Privacy via Anonymity", Theorem 7 and the two special cases in its statement. Valid
-  for *any* epsilon0-LDP randomizers, chosen adaptively, applied to shuffled data.
+  Differential Privacy via Anonymity", Theorem 7 and the two special cases in its statement; and the
+  proof of Theorem 8 with a sharper step, e1 = ln(1 + p^2 (p - 1)/n) for p^2 < n, composed exactly
+  (Kairouz, Oh, Viswanath 2015, arXiv:1311.0776). Valid for *any* epsilon0-LDP randomizers, chosen
+  adaptively, applied to shuffled data.
 - Feldman, McMillan, Talwar 2021, "Hiding Among the Clones", arXiv:2012.12803, Theorem 3.1. The
   paper prints ln(2/delta) in the regime and the authors' code has ln(4/delta); the stricter one is
   required here. The pair of laws behind it is in `families`.
 - Feldman, McMillan, Talwar 2023, arXiv:2208.04591. Its erratum withdraws the proof for general
   randomizers. The bound follows all the same, because the law of `clones` dominates every
   epsilon0-LDP randomizer.
+- Balle, Bell, Gascon, Nissim 2019, "The Privacy Blanket of the Shuffle Model",
+  arXiv:1903.02837v2, Section 5, with Hoeffding's and with Bennett's inequality. The constants of
+  paper and code could not be reconciled, so what is evaluated is what the proof gives.
 
 The proofs are in docs/results/published-bounds.md.
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.method import HAIR, Method, pure_violation
+from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import (
     Enclosure,
+    exp_difference,
     exp_minus_one_upper,
     round_up,
 )
-from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile
+from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 _UNIT = math.ulp(1.0)
 
@@ -138,6 +149,130 @@ ERLINGSSON_SMALL = _theorem_7(
 )
 
 
+# ------------------------------------------------------------ Theorem 7 sharpened and composed
+# Two panels of 64 Gauss-Legendre nodes, one on either side of the integrand's peak.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+# The integrand counts down to exp(-42) of its peak; its logarithm is concave.
+_NEGLIGIBLE_EXPONENT = 42.0
+
+# Binomial masses below it lose their accuracy.
+_SMALLEST_MASS = 1e-290
+
+# p^2 < n <= 1e15 ends here; it also keeps p^3 far from overflow.
+_LARGEST_EPSILON0 = 20.0
+
+
+def step_epsilon(epsilon0: float, num_users: int) -> float:
+    """Return e1 = ln(1 + p^2 (p - 1)/n), p = e^epsilon0; inf where p^2 >= n."""
+    if epsilon0 > _LARGEST_EPSILON0 or round_up(math.exp(2.0 * epsilon0)) >= num_users:
+        return math.inf
+    growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) / num_users)
+    return max(round_up(math.log1p(growth)), _SMALLEST)
+
+
+def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> float:
+    """Return delta of ``num_steps`` adaptive (step, 0)-DP mechanisms at one epsilon.
+
+    They are dominated by n binary randomized responses, whose number of ones is Bin(n, q) against
+    Bin(n, 1 - q), q = 1/(1 + e^-e1). With m the least number of ones whose loss (2m - n) e1 exceeds
+    epsilon,
+
+        delta = Pr[Bin(n, q) >= m] - e^epsilon Pr[Bin(n, 1 - q) >= m] = Pr[Bin(n, q) = m] m I,
+        I = integral over y in [0, 1] of (1 - y)^(m-1) ((1 + T y)^(n-m) - s (1 + y/T)^(n-m)),
+
+    with T = e^e1 and s = e^(epsilon - (2m - n) e1) <= 1: both tails are incomplete beta integrals,
+    with x = q (1 - y) and x = (1 - q)(1 - y). The integrand is positive, so nothing cancels.
+    """
+    from shuffledp.core.numerics.binomial_kernels import binomial_pmf
+
+    n = float(num_steps)
+    if epsilon >= n * step * (1.0 + 4.0 * _UNIT):
+        return 0.0
+    # Wrong by one only where the loss equals epsilon up to rounding, and then it adds nothing.
+    m = min(math.floor(0.5 * (n + epsilon / step)) + 1.0, n)
+    mass = binomial_pmf(n, m, 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step)))
+    if mass < _SMALLEST_MASS:
+        # Too small to keep its accuracy. So far below the mean delta is 1 to all digits, and so far
+        # above it at most n times the mass.
+        return 1.0 if m < n / (1.0 + math.exp(-step)) else n * _SMALLEST_MASS
+    log_scale = min(epsilon - (2.0 * m - n) * step, 0.0) - 4.0 * math.ulp(epsilon)
+    log_delta = math.log(mass) + math.log(m) + _log_tail_integral(n, m, step, log_scale)
+    delta = math.exp(min(log_delta, 0.0)) * (1.0 + 1e-10 + 1e-14 * math.sqrt(n))
+    return min(max(delta, n * _SMALLEST_MASS), 1.0)
+
+
+def optimal_composition_epsilon(step: float, num_steps: int, delta: float) -> float:
+    """Return the least epsilon of ``num_steps`` adaptive (step, 0)-DP mechanisms."""
+    return last_above_first_below(
+        partial(optimal_composition_delta, step, num_steps),
+        delta,
+        0.0,
+        num_steps * step,
+        guess=step * math.sqrt(2.0 * num_steps * -math.log(delta)),
+    )[1]
+
+
+def _log_tail_integral(n: float, m: float, step: float, log_scale: float) -> float:
+    """Return ln I, for whole n/2 < m <= n and s = e^log_scale."""
+    theta, theta_minus_one, rest = math.exp(step), math.expm1(step), n - m
+
+    # (1 - y)^(m-1) (1 + T y)^(n-m), its two nearly cancelling logarithms taken together
+    def log_first(y: Floats) -> Floats:
+        paired = np.log1p(y * (theta_minus_one - theta * y))
+        return (2.0 * m - n - 1.0) * np.log1p(-y) + rest * paired
+
+    def log_at(y: float) -> float:
+        return float(log_first(np.array([y]))[0]) if y < 1.0 else -math.inf
+
+    peak = max((rest * theta - (m - 1.0)) / (theta * (n - 1.0)), 0.0) if n > 1.0 else 0.0
+    log_peak, total = log_at(peak), 0.0
+    for end in (0.0, 1.0):
+        # Where the log-concave function has fallen by e^-42, or the end. At 1e15 steps the way is
+        # still 1e-8 wide, or starts at 0: doubles resolve it.
+        near, far = peak, end
+        if end == 1.0 or log_at(end) < log_peak - _NEGLIGIBLE_EXPONENT:
+            while abs(far - near) > 1e-3 * abs(near - peak):
+                middle = 0.5 * (near + far)
+                falls = log_at(middle) < log_peak - _NEGLIGIBLE_EXPONENT
+                near, far = (near, middle) if falls else (middle, far)
+        half = 0.5 * abs(far - peak)
+        y = min(far, peak) + half * (_NODES + 1.0)
+        excess = rest * np.log1p(y * 2.0 * math.sinh(step) / (1.0 + y / theta))
+        total += half * float(
+            _WEIGHTS @ (np.exp(log_first(y) - log_peak) * -np.expm1(log_scale - excess))
+        )
+    return log_peak + math.log(max(total, _SMALLEST))
+
+
+def _composed_regime(epsilon0: float, num_users: int, delta: float | None) -> str | None:
+    if num_users <= 1:
+        return "num_users > 1"
+    if math.isinf(step_epsilon(epsilon0, num_users)):
+        return "e^(2 epsilon0) < num_users"
+    return "delta > 0" if delta == 0.0 else None
+
+
+ERLINGSSON_COMPOSED = _method(
+    _composed_regime,
+    lambda profile, n, delta: optimal_composition_epsilon(
+        step_epsilon(profile.epsilon0, n), n, delta
+    ),
+    lambda profile, n, epsilon: optimal_composition_delta(
+        step_epsilon(profile.epsilon0, n), n, epsilon
+    ),
+    name="erlingsson-composed",
+    source=(
+        "Erlingsson et al. 2019, arXiv:1811.12469v2, proof of Theorem 8, its step sharpened in the "
+        "shuffledp documentation; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776"
+    ),
+    statement="n-fold optimal composition of (e1, 0)-DP, e1 = ln(1 + e^(2 eps0)(e^eps0 - 1)/n), "
+    "e^(2 eps0) < n",
+    automatic=False,
+    proved_here=True,
+)
+
+
 # ------------------------------------------------------------ Feldman, McMillan, Talwar
 def _feldman_2021(epsilon0: float, num_users: int) -> tuple[float, ...]:
     """Return (p-1)/(p+1), 8 sqrt(p/n), 8p/n, and n/(16 p)."""
@@ -206,4 +341,103 @@ FELDMAN_2023_CLOSED = _closed_clones(
     "for general randomizers, and replaced in the shuffledp documentation",
     statement="eps <= ln(1 + (p-1) (4 sqrt(2 ln(4/delta)/((p+1) n)) + 4/n)), "
     "eps0 <= ln(n/(8 ln(2/delta)) - 1)",
+)
+
+
+# ------------------------------------------------------------ Balle et al. 2019, Section 5
+# Below it the series of phi is exact to 1e-13, and the formula is not.
+_SERIES_LIMIT = 1e-3
+
+
+def amplification_variable(
+    profile: LocalProfile, epsilon: float
+) -> tuple[float, float, float, float, float]:
+    """Return the moments of L in the inequalities, for 0 <= epsilon < epsilon0 <= 200.
+
+    The mass gamma of the blanket that is counted, -E[L] = e^epsilon - 1, the length of an interval
+    that contains L, its upper end, and an upper bound on E[L^2].
+    """
+    e, ratio, drift = math.exp(epsilon), math.expm1(profile.epsilon0), math.expm1(epsilon)
+    gap = exp_difference(profile.epsilon0, epsilon)
+    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
+        k = profile.domain_size or 2
+        size = gamma = k / (ratio + k)
+        complement = ratio / (ratio + k)
+        second = complement * complement * k * (1.0 + e * e) + gamma * (2.0 - gamma) * drift**2
+    else:
+        size, gamma = 1.0, math.exp(-profile.epsilon0)
+        second = ratio * (1.0 + e * e) + drift * drift  # p (1 + e^2) - 2e
+    width = round_up(size * ratio * (1.0 + e), operations=16)
+    return gamma, drift, width, round_up(size * gap, operations=16), round_up(second, operations=32)
+
+
+def inequality_delta(
+    profile: LocalProfile, num_users: int, epsilon: float, *, bennett: bool
+) -> float:
+    """Return Bennett's or Hoeffding's bound on delta at one epsilon; 0 from epsilon0 on.
+
+    From E[(L_1 + ... + L_m)_+] <= factor * exp(-m * exponent). Bennett's is the smaller of the two
+    for larger epsilon0, where L is nearly always far from the ends of its interval.
+    """
+    if epsilon >= profile.epsilon0:
+        return 0.0
+    # A smaller epsilon than this would make factors overflow, and the bound is 1 long before.
+    if profile.epsilon0 > LARGEST_EPSILON0 or epsilon < 1e-100:
+        return 1.0
+    gamma, drift, width, largest, second_moment = amplification_variable(profile, epsilon)
+    # The exponent is at most 1/2: 2a <= b for Hoeffding; phi(u) <= u^2/2 and a^2 <= c for Bennett.
+    if bennett:
+        excess = drift * largest / second_moment
+        factor = largest / math.log1p(excess)
+        exponent = second_moment / largest**2 * _phi_lower(excess)
+    else:
+        factor, exponent = width * (width / (4.0 * drift)), 2.0 * (drift / width) ** 2
+    per_user = -math.log1p(gamma * math.expm1(-exponent))
+    log_delta = math.log(factor / (gamma * num_users)) - num_users * per_user * (1.0 - 1e-12)
+    if log_delta >= 0.0:
+        return 1.0
+    # ln(factor) and the exponent may cancel; each carries a few ulps of its own size.
+    slack = 1e-15 * (abs(log_delta) + num_users * per_user + abs(math.log(factor)) + 64.0)
+    return min(math.exp(log_delta + slack) + SMALLEST_DELTA, 1.0)
+
+
+def _phi_lower(u: float) -> float:
+    """Return (1 + u) ln(1 + u) - u for u > 0, rounded down by at most 1e-11 of itself."""
+    if u < _SERIES_LIMIT:
+        # The terms alternate and fall, so ending with a negative one errs downwards.
+        return u * u * (0.5 - u * (1.0 / 6.0 - u * (1.0 / 12.0 - u / 20.0))) * (1.0 - 1e-14)
+    return ((1.0 + u) * math.log1p(u) - u) * (1.0 - 1e-12)
+
+
+def _inequality(name: str, statement: str, *, bennett: bool) -> Method:
+    """Return the method of one of the two inequalities."""
+    delta_at = partial(inequality_delta, bennett=bennett)
+
+    def epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
+        delta_of = partial(delta_at, profile, num_users)
+        return last_above_first_below(delta_of, delta, 0.0, profile.epsilon0)[1]
+
+    return _method(
+        lambda _epsilon0, _num_users, delta: "delta > 0" if delta == 0.0 else None,
+        epsilon,
+        delta_at,
+        name=f"blanket-{name.lower()}",
+        source=f"Balle et al. 2019, arXiv:1903.02837v2, Section 5, with {name}'s inequality",
+        statement=statement,
+        automatic=False,
+        proved_here=True,
+    )
+
+
+BLANKET_HOEFFDING = _inequality(
+    "Hoeffding",
+    "delta(eps) <= b^2/(4 a gamma n) (1 - gamma (1 - exp(-2a^2/b^2)))^n, a = e^eps - 1, "
+    "b the range of L",
+    bennett=False,
+)
+BLANKET_BENNETT = _inequality(
+    "Bennett",
+    "delta(eps) <= b/(gamma n ln(1 + ab/c)) (1 - gamma (1 - exp(-(c/b^2) phi(ab/c))))^n, "
+    "L <= b, E[L^2] <= c",
+    bennett=True,
 )

@@ -21,6 +21,7 @@ ACCOUNT = [
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --honest-fraction 0.8",
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --method feldman-2021-numerical",
     "--epsilon0 0.4 --num-users 10000 --delta 1e-6 --method erlingsson-small",
+    "--epsilon0 1 --num-users 10000 --delta 1e-6 --method blanket-bennett",
 ]
 COMPOSE = [
     "--epsilon0 1 --num-users 10000 --delta 1e-6 --rounds 30",

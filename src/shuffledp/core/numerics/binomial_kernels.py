@@ -83,6 +83,16 @@ def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     return exponent + 0.5 * math.log(n / (2.0 * math.pi * k * (n - k)))
 
 
+@njit
+def binomial_pmf(n: float, k: float, p: float, q: float) -> float:
+    """Return Pr[Bin(n, p) = k], as `log_binomial_pmf` takes it.
+
+    Relative error at most 1e-12 + 4e-15 sqrt(n) within 40 standard deviations of the mean (the
+    second term is the rounding of n p itself), checked against multiprecision. O(1).
+    """
+    return math.exp(log_binomial_pmf(n, k, p, q))
+
+
 # Nodes whose factor exp(-variance (1 - cos)) is below exp(-42) = 6e-19 are left out.
 _NEGLIGIBLE_SUM = 42.0
 
