@@ -7,7 +7,7 @@ else exactly (`golden.net.plain`, which also names what is left out).
 
 Calls of each capability:
 
-account           29
+account           30
 attack             3
 bounds             5
 calibrate         20
