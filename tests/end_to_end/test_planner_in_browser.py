@@ -1,14 +1,10 @@
 """The planner in headless Chromium: a slider that plans anew, readable at any size."""
 
-import threading
-
 import pytest
 from playwright.sync_api import expect
 
-from deploy.web.test_client import missing
 from end_to_end.test_console_in_browser import SIZES
-from end_to_end.test_survey_in_browser import AXE
-from shuffledp.deploy.servers import http_server as http
+from end_to_end.visits import serving, violations, visiting
 from shuffledp.deploy.web.planner import planner_app
 
 pytestmark = pytest.mark.browser
@@ -16,49 +12,28 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def url():
-    listening = http.listen("127.0.0.1", 0)
-    server = http.make_server(planner_app())
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    yield http.url_of(listening)
-    server.should_exit = True
-    thread.join()
+    with serving(planner_app()) as found:
+        yield found
 
 
 @pytest.fixture
 def visit(browser):
-    contexts = []
-
-    def opened(address, width=1280, scheme="light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        context.set_default_timeout(0.0)
-        page = context.new_page()
-        page.complaints = []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(address)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
+    with visiting(browser) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("path", ["/", "/?people=0"])
 def test_it_fits_is_silent_and_can_be_read_aloud(visit, url, path):
-    if not AXE.exists():
-        missing("axe-core")
     for width, scheme in SIZES:
-        page = visit(url + path, width, scheme)
+        page = visit(width, scheme)
+        page.goto(url + path)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        page.evaluate(AXE.read_text("utf-8"))
-        found = page.evaluate("axe.run().then((found) => found.violations.map((each) => each.id))")
-        assert (found, page.complaints) == ([], [])
+        assert (violations(page), page.complaints) == ([], [])
 
 
 def test_the_slider_plans_anew_and_keeps_the_form(visit, url):
-    page = visit(url + "/")
+    page = visit()
+    page.goto(url + "/")
     page.evaluate("window.same = true")
     slider = page.locator("#slider")
     slider.focus()

@@ -1,21 +1,17 @@
 """The survey page in headless Chromium: asked, answered, refused, with a client that is ours."""
 
 import json
-import threading
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 import shuffledp as sdp
-from deploy.web.test_client import missing
 from deploy.web.test_survey import HOSTILE, task_of
-from shuffledp.deploy.servers import http_server as http
+from end_to_end.visits import serving, violations, visiting
 from shuffledp.deploy.web.survey import Survey, survey_app, texts
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[2] / ".cache/node/node_modules/axe-core/axe.min.js"
 SIZES = ((320, "light", "ar"), (320, "dark", "de"), (768, "light", "fr"), (1280, "dark", "en"))
 ID = "ab" * 16
 
@@ -44,40 +40,26 @@ def url():
         task_of(sdp.Categories([f"answer {number}" for number in range(20)])),
         task_of(sdp.AnswerSets(domain=("bike", "bus", "car"), max_answers=2), "sampled:k-rr"),
     )
-    listening = http.listen("127.0.0.1", 0)
-    server = http.make_server(survey_app(Survey(tasks=tasks, is_trial=True, owner=HOSTILE)))
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    yield http.url_of(listening)
-    server.should_exit = True
-    thread.join()
+    with serving(survey_app(Survey(tasks=tasks, is_trial=True, owner=HOSTILE))) as found:
+        yield found
 
 
 @pytest.fixture
 def visit(browser, url):
-    contexts = []
+    with visiting(browser) as opened:
 
-    def opened(*, language="en", width=1280, scheme="light", **plan):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        context.set_default_timeout(0.0)
-        page = context.new_page()
-        page.requests, page.complaints = [], []
-        page.on("request", lambda request: page.requests.append((request.method, request.url)))
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        script = CLIENT.format(plan=json.dumps(plan), id=ID)
-        page.route(
-            "**/shuffledp.js",
-            lambda route: route.fulfill(body=script, content_type="text/javascript"),
-        )
-        page.goto(f"{url}/?lang={language}")
-        expect(page.locator("button")).to_be_enabled()
-        return page
+        def visited(*, language="en", width=1280, scheme="light", **plan):
+            page = opened(width, scheme)
+            script = CLIENT.format(plan=json.dumps(plan), id=ID)
+            page.route(
+                "**/shuffledp.js",
+                lambda route: route.fulfill(body=script, content_type="text/javascript"),
+            )
+            page.goto(f"{url}/?lang={language}")
+            expect(page.locator("button")).to_be_enabled()
+            return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+        yield visited
 
 
 def answer(page):
@@ -111,14 +93,10 @@ def test_it_fits_says_nothing_to_the_console_and_loads_its_own_files_only(
     ],
 )
 def test_axe_finds_no_violation(visit, language):
-    if not AXE.exists():
-        missing("axe-core")
     for scheme in ("light", "dark"):
         page = visit(language=language, scheme=scheme)
         page.locator("button").click()  # complaints are shown, too
-        page.evaluate(AXE.read_text("utf-8"))
-        found = page.evaluate("axe.run().then((found) => found.violations.map((each) => each.id))")
-        assert found == []
+        assert violations(page) == []
 
 
 def test_answers_are_handed_to_the_client_and_taken_off_the_page(visit):

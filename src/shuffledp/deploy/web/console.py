@@ -35,7 +35,7 @@ from shuffledp.deploy.servers.settings import (
     signing_key,
 )
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.web.pages import page_of, static, with_compression
+from shuffledp.deploy.web.pages import page_of, serve, static, with_compression
 from shuffledp.deploy.web.task_state import TaskState, page_facts, row_of
 
 #: Path of the console; in a pilot the survey is above it.
@@ -147,7 +147,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
     by_id = {each.task.task_id.hex(): each for each in watched}
 
     async def overview(request: Request) -> Response:
-        if refused := refusal_of(request, token):
+        if refused := _refusal(request, token):
             return refused
         page = request.query_params.get("page", "1")
         first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 else 0
@@ -165,7 +165,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
         return page_of("overview.html", facts, has_charts=True)
 
     async def task(request: Request) -> Response:
-        if refused := refusal_of(request, token):
+        if refused := _refusal(request, token):
             return refused
         name = request.path_params["name"]
         if name not in by_id:
@@ -182,19 +182,21 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
     return with_compression(http.application(endpoints))
 
 
-def refusal_of(request: Request, token: str) -> Response | None:
-    """Return the refusal of a request without the token, or from another machine, if any.
+def require_own_visitor(request: Request) -> None:
+    """Raise unless a request comes from this machine.
 
     A page from elsewhere that has its own name point to this machine is told apart by the name.
     """
+    client = request.client.host if request.client else ""
+    asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
+        raise HTTPException(403, "this page is for its own machine alone, or needs a token")
+
+
+def _refusal(request: Request, token: str) -> Response | None:
+    """Return the refusal of a request without the token, if any; without one see above."""
     if not token:
-        client = request.client.host if request.client else ""
-        asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-        if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
-            raise HTTPException(
-                403,
-                "this page is for its own machine alone, or needs a token",
-            )
+        require_own_visitor(request)
         return None
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     try:
@@ -225,9 +227,7 @@ def serve_console(
         remedy = "give token=FILE with a token of at least 16 characters, or "
         require_this_machine(listen, "the console needs a token", remedy)
     app = console_app([Watched.of_folder(each) for each in folders], token=secret)
-    listening = http.listen(*address_of(listen))
-    on_ready(http.url_of(listening) + CONSOLE)
-    http.make_server(app).run([listening])
+    serve(app, on_ready, listen, CONSOLE)
 
 
 def require_this_machine(listen: str, reason: str, remedy: str = "") -> None:

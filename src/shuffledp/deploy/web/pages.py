@@ -4,7 +4,7 @@ A page loads nothing but files of this package from where it is itself: no code 
 cookie, no third party. It may speak to the servers of its tasks alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp
 
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.settings import address_of
 from shuffledp.report.page import templates
 
 _KINDS: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -73,6 +75,13 @@ def page_of(
 def with_compression(app: ASGIApp) -> ASGIApp:
     """Return an application whose answers are compressed where the browser takes that."""
     return GZipMiddleware(app, minimum_size=1000)
+
+
+def serve(app: ASGIApp, on_ready: Callable[[str], None], listen: str, path: str = "") -> None:
+    """Serve pages at an address until told to end; ``on_ready`` is given the URL of the first."""
+    listening = http.listen(*address_of(listen))
+    on_ready(http.url_of(listening) + path)
+    http.make_server(app).run([listening])
 
 
 async def static(request: Request) -> Response:

@@ -25,6 +25,7 @@ from shuffledp.deploy.servers.settings import (
 from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler_server import shuffler_service
 from shuffledp.deploy.web.console import CONSOLE, Told, Watched, console_app
+from shuffledp.deploy.web.pages import serve
 from shuffledp.deploy.web.survey import Survey, survey_app
 
 
@@ -80,10 +81,7 @@ def serve_survey(
     """Serve the page of tasks, files or folders with a task.bin, until told to end."""
     paths = (each / "task.bin" if each.is_dir() else each for each in tasks)
     survey = Survey(tasks=tuple(map(read_task, paths)), title=title, owner=owner)
-    listening = http.listen(*address_of(listen))
-    on_ready(http.url_of(listening))
-    app = survey_app(survey)
-    http.make_server(app).run([listening])
+    serve(survey_app(survey), on_ready, listen)
 
 
 def serve_pilot(

@@ -20,9 +20,8 @@ from shuffledp.collection.questions.categories import Categories
 from shuffledp.collection.questions.mean import Mean
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.servers.settings import address_of
-from shuffledp.deploy.web.console import refusal_of, require_this_machine
-from shuffledp.deploy.web.pages import page_of, static, with_compression
+from shuffledp.deploy.web.console import require_own_visitor, require_this_machine
+from shuffledp.deploy.web.pages import page_of, serve, static, with_compression
 from shuffledp.report import wording
 from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded
@@ -180,16 +179,14 @@ def planner_app() -> ASGIApp:
     """Return the planner as an application, for this machine alone."""
 
     async def page(request: Request) -> Response:
-        if refused := refusal_of(request, ""):
-            return refused
+        require_own_visitor(request)
         form = _form_of(request)
         results = await anyio.to_thread.run_sync(_results, form)
         facts = {"fields": dict(form), "query": request.url.query, "is_trial": False, **results}
         return page_of("planner.html", facts, has_charts=True, has_form=True)
 
     async def file(request: Request) -> Response:
-        if refused := refusal_of(request, ""):
-            return refused
+        require_own_visitor(request)
         try:
             found = await anyio.to_thread.run_sync(plan_of, _form_of(request))
         except ShuffledpError as error:
@@ -210,6 +207,4 @@ def planner_app() -> ASGIApp:
 def serve_planner(on_ready: Callable[[str], None], *, listen: str) -> None:
     """Serve the planner until told to end."""
     require_this_machine(listen, "the planner computes for whoever asks")
-    listening = http.listen(*address_of(listen))
-    on_ready(http.url_of(listening))
-    http.make_server(planner_app()).run([listening])
+    serve(planner_app(), on_ready, listen)
