@@ -55,6 +55,19 @@ def key_of(seed):
     return Entropy.from_seed(seed).words(4).tobytes()
 
 
+def placed(session, key, num_rows, num_blocks, path):
+    """Yield each block that Spark forms of the ids 0, 1, ..., and its ids in their order."""
+    from pyspark.sql import functions
+
+    salt = int.from_bytes(derived_key(key, b"blocks", 0)[:8], "big", signed=True)
+    hashed = functions.xxhash64(functions.col("id"), functions.lit(salt))
+    block = functions.pmod(hashed, functions.lit(num_blocks)).cast("int")
+    session.range(num_rows).select("id", block.alias("block")).write.parquet(str(path))
+    rows = pl.read_parquet(path).sort("block", "id")
+    numbers, starts = np.unique(rows["block"].to_numpy(), return_index=True)
+    yield from zip(numbers.tolist(), np.split(rows["id"].to_numpy(), starts[1:]), strict=True)
+
+
 def test_a_run_has_the_reports_and_the_result_of_one_machine(session, tmp_path):
     """The one job of the quick tests: randomize, count, shuffle, store, count again."""
     plan, stored = plan_of(), []
@@ -188,20 +201,13 @@ def test_what_is_wrong_in_a_file_is_said_by_workers_too(session, tmp_path):
 
 
 @pytest.mark.slow
-def test_each_block_has_the_reports_of_one_machine(session, monkeypatch):
+def test_each_block_has_the_reports_of_one_machine(session, monkeypatch, tmp_path):
     """Blocks as Spark forms them, each randomized here in the order of its ids."""
-    from pyspark.sql import functions
-
     monkeypatch.setattr(spark_blocks, "_ROWS_A_BLOCK", 100)
     plan, key = plan_of(), key_of(SEED)
     found = reports_in(spark.randomize(frame_of(session), "value", plan, id_column="id", seed=SEED))
-    salt = int.from_bytes(derived_key(key, b"blocks", 0)[:8], "big", signed=True)
-    hashed = functions.xxhash64(functions.col("id"), functions.lit(salt))
-    block = functions.pmod(hashed, functions.lit(NUM_USERS // 100))
-    placed = session.range(NUM_USERS).select("id", block.alias("block")).collect()
     wanted = []
-    for number in range(NUM_USERS // 100):
-        ids = np.array(sorted(row["id"] for row in placed if row["block"] == number))
+    for number, ids in placed(session, key, NUM_USERS, NUM_USERS // 100, tmp_path / "placed"):
         entropy = Entropy.from_key(derived_key(key, b"rows", number))
         wanted += [LABELS[code] for code in plan.randomizer.randomize(ids % 20, entropy).data]
     assert found == sorted(wanted)

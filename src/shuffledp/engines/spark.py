@@ -19,7 +19,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.files import require_file
 from shuffledp.engines.spark_blocks import prepared
 from shuffledp.engines.spark_counting import counted
-from shuffledp.engines.spark_sessions import Workers, session, session_of
+from shuffledp.engines.spark_sessions import Workers, session, session_of, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +31,7 @@ _EQUAL_ROWS: Final = 1 << 20
 _ROWS_A_FILE: Final = 1 << 22
 
 
+@told()
 def estimate(
     frame: "DataFrame", plan: Plan[Any], *, num_users: SupportsIndex | None = None, **options: Any
 ) -> Result[Any]:
@@ -71,6 +72,7 @@ def estimate(
     return estimated(found, plan, num_users=num_users, **options)
 
 
+@told()
 def randomize(
     frame: "DataFrame",
     column: str | None,
@@ -119,6 +121,7 @@ def randomize(
     return prepared(frame, column, plan, id_column, seed, reading)[0]
 
 
+@told()
 def run(
     frame: "DataFrame",
     column: str | None,

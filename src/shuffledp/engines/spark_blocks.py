@@ -30,7 +30,7 @@ from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.reports import Reports
-from shuffledp.engines.spark_sessions import session_of, told
+from shuffledp.engines.spark_sessions import session_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,12 +84,8 @@ def prepared(  # noqa: PLR0917  # as its two callers
     key = Entropy.choose(seed).words(KEY_BYTES // WORD_BYTES).tobytes()
     terms = _Terms(plan.question, plan.randomizer, names, reading)
     blocks = _in_blocks(frame, id_column, names, key)
-    with told():
-        checked = (
-            blocks.applyInArrow(_with_key(_check, key, context.broadcast(terms)), _CHECKED)
-            .toArrow()
-            .to_pydict()
-        )
+    check = _with_key(_check, key, context.broadcast(terms))
+    checked = blocks.applyInArrow(check, _CHECKED).toArrow().to_pydict()
     if repeated := sum(checked["repeated"]):
         raise DataError(
             f"column {id_column!r} has {repeated:,} ids that were there before: name a column with "

@@ -14,7 +14,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.reports import Counts, Reports, Sums
-from shuffledp.engines.spark_sessions import session_of, told
+from shuffledp.engines.spark_sessions import session_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +41,7 @@ def counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
         reports = reports.groupBy(COLUMN).count()
     parts = reports.mapInArrow(partial(_count, terms), _COUNTS)
     sums = [F.sum(name).alias(name) for name in ("support", "total", "squares")]
-    with told():
-        found = parts.groupBy("place").agg(*sums).toArrow()
+    found = parts.groupBy("place").agg(*sums).toArrow()
     place, support, total, squares = (column.to_numpy() for column in found.columns)
     law = plan.randomizer
     empty: Any = law.aggregate(law.randomize(plan.question.no_values, Entropy.from_seed(0)))

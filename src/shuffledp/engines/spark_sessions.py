@@ -92,14 +92,14 @@ def session_of(frame: Any) -> "SparkSession":
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn an error of ours in a task into the same error here."""
+    """Raise an error of ours in a task, whatever Spark wraps it in, as the same error here."""
     from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PythonException
+    from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PythonException, Py4JJavaError) as error:
-        found = re.findall(r"^shuffledp\.core\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
+    except (PySparkException, Py4JJavaError) as error:
+        found = re.findall(r"shuffledp\.core\.errors\.(\w+): (.*)", str(error))
         if not found:
             raise
         name, message = found[-1]
