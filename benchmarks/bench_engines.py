@@ -14,7 +14,6 @@ from functools import reduce
 from operator import add
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -24,7 +23,6 @@ from shuffledp.core.entropy import Entropy, derived_key
 from shuffledp.engines.processes import usable_cores
 
 NUM_REPORTS = 10**8
-NUM_ROWS = int(os.environ.get("BENCH_ROWS", 10**7))
 NUM_FILES = 100_000
 SEED = 3
 LABELS = [f"answer {number}" for number in range(1000)]
@@ -131,6 +129,7 @@ def test_a_thousand_million_in_a_program(benchmark, collected, tmp_path, number)
 @pytest.mark.benchmark(group="count 100,000 files")
 @pytest.mark.parametrize("engine", ["processes", "spark"])
 def test_small_files(benchmark, collected, session, tmp_path, engine):
+    assert session
     plan, path = collected
     file = tmp_path / "0.parquet"
     pl.scan_parquet(path).head(1000).sink_parquet(file)
@@ -149,7 +148,7 @@ def test_small_files(benchmark, collected, session, tmp_path, engine):
 def test_randomize(benchmark, collected, session, tmp_path, engine):
     """The same ids under the same key, in the blocks that Spark forms: the same counts."""
     plan, key = collected[0], key_of(SEED)
-    whole = list(placed(session, key, NUM_ROWS, -(-NUM_ROWS // 2**16), tmp_path / "placed"))
+    whole = list(placed(session, key, NUM_REPORTS, -(-NUM_REPORTS // 2**16), tmp_path / "placed"))
 
     def here():
         return sdp.estimate(reduce(add, map(counted, whole)), plan).estimates
@@ -160,7 +159,7 @@ def test_randomize(benchmark, collected, session, tmp_path, engine):
 
     def there():
         value = "concat('answer ', cast(id % 1000 as string)) as value"
-        rows = session.range(NUM_ROWS).selectExpr("id", value)
+        rows = session.range(NUM_REPORTS).selectExpr("id", value)
         return sdp.spark.run(rows, "value", plan, id_column="id", seed=SEED).estimates
 
     found = benchmark.pedantic(here if engine == "one process" else there, rounds=1)
