@@ -33,11 +33,14 @@ class Layout:
     # By version: the statements that lead to the next one.
     steps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
-    def steps_from(self, version: Any) -> list[str] | None:
-        """Return the statements that lead here from another version; None if some are unknown."""
-        versions = range(int(version), self.version) if version < self.version else [version]
-        if not all(each in self.steps for each in versions):
-            return None
+    def steps_from(self, version: int, place: object) -> list[str]:
+        """Return the statements that lead here from a version; raise if some are unknown."""
+        versions = range(version, self.version)
+        if version > self.version or not all(each in self.steps for each in versions):
+            raise DataError(
+                f"{place} has a {self.kind} of version {version}, and this program knows version "
+                f"{self.version}: use the version of shuffledp that made it"
+            )
         return [statement for each in versions for statement in self.steps[each]]
 
 
@@ -214,17 +217,12 @@ class Database(Keeper):
                     self._connection.execute(statement)
                 self.set_fact("collection", collection)
                 self._connection.execute(f"PRAGMA application_id = {mark:d}")
-                self._connection.execute(f"PRAGMA user_version = {layout.version:d}")
             elif found != mark:
                 raise DataError(f"{self._path} is no {self._kind}: name another file")
-            elif (written := self.value("PRAGMA user_version")) != layout.version:
-                if (steps := layout.steps_from(written)) is None:
-                    raise DataError(
-                        f"{self._path} is a {self._kind} of version {written}, and this program "
-                        f"knows version {layout.version}: use the version of shuffledp that made it"
-                    )
-                for statement in (*steps, f"PRAGMA user_version = {layout.version:d}"):
+            else:
+                for statement in layout.steps_from(self.value("PRAGMA user_version"), self._path):
                     self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {layout.version:d}")
             if collection and self.fact("collection") != collection:
                 raise DataError(f"{self._path} is of a collection with other terms: name another")
             self._connection.execute("COMMIT")

@@ -37,7 +37,6 @@ from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
 from shuffledp.deploy.sealing import MailKey
-from shuffledp.deploy.servers.batch_store import open_batches
 from shuffledp.deploy.servers.batches import (
     PAGE,
     BatchState,
@@ -46,7 +45,7 @@ from shuffledp.deploy.servers.batches import (
     Written,
     spend_for_batch,
 )
-from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.servers.stores import open_batches, open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 

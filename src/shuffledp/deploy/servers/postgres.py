@@ -129,15 +129,9 @@ class PostgresDatabase:
                     self.change(statement)
                 self.set_fact("collection", collection)
                 self.set_fact("version", layout.version)
-            if (version := self.fact("version")) != layout.version:
-                if (steps := layout.steps_from(version)) is None:
-                    raise DataError(
-                        f"the database has a {self._kind} of version {version}, and this program "
-                        f"knows version {layout.version}: use the version of shuffledp that made it"
-                    )
-                for statement in steps:
-                    self.change(statement)
-                self.set_fact("version", layout.version)
+            for statement in layout.steps_from(self.fact("version"), "the database"):
+                self.change(statement)
+            self.set_fact("version", layout.version)
             if self.fact("collection") != collection:
                 raise DataError(f"the database has a {self._kind} of another task's: name another")
 

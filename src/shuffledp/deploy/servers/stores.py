@@ -1,11 +1,18 @@
-"""Where servers keep what they have: a SQLite file, or PostgreSQL with the same statements."""
+"""Where servers keep what they have.
 
-from collections.abc import Sequence
+Tables are a SQLite file, or PostgreSQL with the same statements; batches, until the analyzer has
+them, are files of a folder, or objects as S3 has them.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from shuffledp.core.errors import MissingPackageError
+from shuffledp.core.errors import MissingPackageError, OutputError
+from shuffledp.core.files import sync_folder
 from shuffledp.deploy.database import Database, Layout
+from shuffledp.deploy.servers.settings import replace_file
 
 if TYPE_CHECKING:
     from shuffledp.deploy.servers.postgres import PostgresDatabase
@@ -36,3 +43,83 @@ def rows_among(store: Store, query: str, keys: Sequence[Any]) -> list[Any]:
         some = keys[at : at + MOST_KEYS]
         found += store.rows(f"{query} IN ({', '.join('?' * len(some))})", some)
     return found
+
+
+def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> "BatchFolder | BatchObjects":
+    """Return the folder's files, or a task's objects below a URL such as s3://bucket/prefix.
+
+    Both keep batches under their numbers; complete, or not at all.
+    """
+    if url is None:
+        return BatchFolder(folder)
+    return BatchObjects(f"{url.rstrip('/')}/{task_id.hex()}")
+
+
+def _name(number: int) -> str:
+    """Return the name of a batch."""
+    return f"batch-{number:06d}.sdp"
+
+
+class BatchFolder:
+    """A file a batch, readable by its owner only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, number: int, data: bytes) -> None:
+        """Keep a batch: its file has that name once all of it is on disk."""
+        target = self._folder / _name(number)
+        with _told(f"write {target}", OSError):
+            replace_file(target, data, mode=0o600)
+
+    def read(self, number: int) -> bytes:
+        """Return a batch."""
+        path = self._folder / _name(number)
+        with _told(f"read {path}", OSError):
+            return path.read_bytes()
+
+    def delete(self, number: int) -> None:
+        """Delete a batch; nothing happens if there is none."""
+        (self._folder / _name(number)).unlink(missing_ok=True)
+        sync_folder(self._folder)
+
+
+class BatchObjects:
+    """An object a batch; credentials come from the environment, as S3's own tools take them."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import obstore
+        except ModuleNotFoundError as error:
+            what = "batches as objects need obstore: run pip install 'shuffledp[s3]'"
+            raise MissingPackageError(what, name=error.name) from None
+        self._api = obstore
+        # It raises both its own errors and Python's.
+        self._errors = (obstore.exceptions.BaseError, OSError, ValueError)
+        with _told("open a batch", *self._errors):
+            self._store = obstore.store.from_url(url)
+
+    def write(self, number: int, data: bytes) -> None:
+        """Keep a batch; two that write it write the same bytes."""
+        with _told("write a batch", *self._errors):
+            self._api.put(self._store, _name(number), data)
+
+    def read(self, number: int) -> bytes:
+        """Return a batch."""
+        with _told("read a batch", *self._errors):
+            return bytes(self._api.get(self._store, _name(number)).bytes())
+
+    def delete(self, number: int) -> None:
+        """Delete a batch; nothing happens if there is none."""
+        with _told("delete a batch", *self._errors), suppress(FileNotFoundError):
+            self._api.delete(self._store, _name(number))
+
+
+@contextmanager
+def _told(what: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what goes wrong with files and objects into one line."""
+    try:
+        yield
+    except errors as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise OutputError(f"cannot {what}: {reason}") from None
