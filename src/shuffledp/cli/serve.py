@@ -1,4 +1,4 @@
-"""``shuffledp serve``: a server of a task, or pages for respondents."""
+"""``shuffledp serve`` and ``planner``: a server of a task, or pages for people."""
 
 import sys
 from pathlib import Path
@@ -81,10 +81,10 @@ def _serve_role(
     role: str, config: Path, *, instance: int, is_check: bool, accept_clock: bool
 ) -> None:
     """Run one of the two servers of a task."""
+    from shuffledp.deploy.servers.http_server import serve as serve_until_told
     from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
 
-    is_shuffler = role == "shuffler"
-    kind = ShufflerSettings if is_shuffler else AnalyzerSettings
+    kind: Any = ShufflerSettings if role == "shuffler" else AnalyzerSettings
     settings = kind.read(config)
     if instance and (role == "analyzer" or settings.database is None):
         raise click.UsageError("--instance is for a shuffler whose settings name a database")
@@ -93,17 +93,32 @@ def _serve_role(
 
         with opened(settings):
             click.echo(f"{config} and its task are sound, and the store opens")
-    elif is_shuffler:
-        from shuffledp.deploy.shuffler_server import serve_shuffler
-
-        def read() -> ShufflerSettings:
-            return ShufflerSettings.read(config).of_instance(instance)
-
-        serve_shuffler(read, say_url, accept_clock=accept_clock)
+        return
+    hold: Any  # a server imports nothing of the other
+    if role == "shuffler":
+        from shuffledp.deploy.shuffler_server import shuffler_service as hold
     else:
-        from shuffledp.deploy.analyzer_server import serve_analyzer
+        from shuffledp.deploy.analyzer_server import analyzer_service as hold
+    with hold(lambda: kind.read(config).of_instance(instance), accept_clock=accept_clock) as held:
+        serve_until_told(held, say_url)
 
-        serve_analyzer(lambda: AnalyzerSettings.read(config), say_url, accept_clock=accept_clock)
+
+@cli.command(epilog="Example: shuffledp planner")
+@options(
+    """
+    --listen ADDRESS:PORT  Where the page is, on this machine.  [default: 127.0.0.1:8401]
+    """
+)
+def planner(*, listen: str) -> None:
+    """Serve a page that plans a collection as its form is filled in; prints its URL.
+
+    It draws the expected error against epsilon, the cap on epsilon0 and the number of people, and
+    ends in the file of `shuffledp plan --out`.
+    """
+    require_service()
+    from shuffledp.deploy.web.planner import serve_planner
+
+    serve_planner(say_url, listen=listen)
 
 
 def say_url(url: str) -> None:

@@ -60,27 +60,23 @@ class AnalyzerWatch(Watch):
 
     def __init__(self, ledger: Path | None = None, now: Callable[[], float] = time.time) -> None:
         super().__init__("analyzer")
-        self._ledger, self._now, self._is_away = ledger, now, False
+        self._ledger, self._now = ledger, now
         self.refusals: dict[int, str] = {}
         self.kept: set[int] = set()
-        self.problems["shuffler"] = "the shuffler has not been asked yet"
+        self.look("start", "the shuffler has not been asked yet")
 
     def shuffler_answered(self) -> None:
         """Note that the shuffler is there."""
         self.set("shuffler_answers", 1)
         self.set("shuffler_answered_timestamp_seconds", self._now())
-        self.problems.pop("shuffler", None)
-        if self._is_away:
-            self.say("shuffler_back")
-        self._is_away = False
+        self.look("start", "")
+        self.look("shuffler", "", works="shuffler_back")
 
     def shuffler_away(self, reason: str) -> None:
-        """Note that the shuffler does not answer; said once until it does."""
+        """Note that the shuffler does not answer."""
         self.set("shuffler_answers", 0)
-        self.problems["shuffler"] = reason
-        if not self._is_away:
-            self.say("shuffler_away", reason=reason)
-        self._is_away = True
+        self.look("start", "")
+        self.look("shuffler", reason, failed="shuffler_away")
 
     def published(self, number: int, num_reports: int) -> None:
         """Note that a batch has its result, or is kept and has none."""
@@ -106,19 +102,11 @@ class AnalyzerWatch(Watch):
             try:
                 ledger = open_ledger(self._ledger)
             except ShuffledpError as error:
-                self.problems["ledger"] = str(error)
+                self.look("ledger", str(error))
                 return
-            self.problems.pop("ledger", None)
+            self.look("ledger", "")
             self.set("budget_epsilon", ledger.epsilon)
             self.set("budget_left_epsilon", ledger.remaining)
-
-
-def serve_analyzer(
-    read: Callable[[], AnalyzerSettings], on_ready: Callable[[str], None], *, accept_clock: bool
-) -> None:
-    """Serve one task's analyzer until the process is told to end."""
-    with analyzer_service(read, accept_clock=accept_clock) as service:
-        http.serve(service, on_ready)
 
 
 @contextmanager

@@ -46,6 +46,11 @@ _COUNTING_SHARE = 0.05
 
 _STATES = ("closed", "short", "sealed", "fetched", "dropped")
 
+_JUMPED = (
+    "the clock is more than an epoch from when the server ran last, or the task began, so nothing "
+    "is taken in or closed: set it right, or start with --accept-clock if it is"
+)
+
 
 def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     """Return the shuffler of a file of settings."""
@@ -81,17 +86,6 @@ def _inner_keys(settings: ShufflerSettings, task: Task) -> dict[int, bytes]:
     """Return the analyzer's public keys by number."""
     listed = files.read_list(settings.analyzer_keys, task, "analyzer")
     return {key.number: key.public_key for key in listed.keys}
-
-
-def serve_shuffler(
-    read: Callable[[], ShufflerSettings],
-    on_ready: Callable[[str], None],
-    *,
-    accept_clock: bool = False,
-) -> None:
-    """Serve one task's shuffler until the process is told to end."""
-    with shuffler_service(read, accept_clock=accept_clock) as service:
-        http.serve(service, on_ready)
 
 
 @contextmanager
@@ -176,17 +170,9 @@ class ShufflerWatch(Watch):
         self.store_works()
 
     def clock_jumped(self, is_wrong: bool) -> None:
-        """Note whether the clock can be believed; said once until that changes."""
+        """Note whether the clock can be believed."""
         self.set("clock_believed", int(not is_wrong))
-        if is_wrong and "clock" not in self.problems:
-            self.problems["clock"] = (
-                "the clock is more than an epoch from when the server ran last, or the task began, "
-                "so nothing is taken in or closed: set it right, or start with --accept-clock if "
-                "it is"
-            )
-            self.say("clock_jumped", reason=self.problems["clock"])
-        elif not is_wrong and self.problems.pop("clock", ""):
-            self.say("clock_back")
+        self.look("clock", _JUMPED * is_wrong, failed="clock_jumped", works="clock_back")
 
     def closed(self, number: int) -> None:
         """Note that a batch has its members; said once, however often it is tried."""
@@ -238,9 +224,7 @@ class ShufflerWatch(Watch):
         present = task.epoch_at(now)
         has_key = present is None or present in epochs
         self.set("key_present", int(has_key))
-        self.problems.pop("keys", None)
-        if not has_key:
-            self.problems["keys"] = f"there is no key for epoch {present}: rotate keys"
+        self.look("keys", "" if has_key else f"there is no key for epoch {present}: rotate keys")
 
 
 # None while the clock cannot be believed.

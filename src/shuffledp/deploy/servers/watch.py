@@ -155,16 +155,22 @@ class Watch:
         """Return in one line why the server is not ready; empty if it is."""
         return " ".join("; ".join(dict(self.problems).values()).split())
 
+    def look(self, subject: str, reason: str, *, failed: str = "", works: str = "") -> None:
+        """Note why the server is not ready, or no reason; said as an event when that changes."""
+        before = self.problems.pop(subject, "")
+        if reason:
+            self.problems[subject] = reason
+        event = failed if reason else works
+        if event and bool(reason) != bool(before):
+            self.say(event, **({"reason": reason} if reason else {}))
+
     def store_failed(self, error: Exception) -> None:
-        """Note that something could not be written; said once until it works again."""
-        if self.problems.get("store") != str(error):
-            self.problems["store"] = str(error)
-            self.say("store_failed", reason=str(error))
+        """Note that something could not be written."""
+        self.look("store", str(error), failed="store_failed")
 
     def store_works(self) -> None:
         """Note that something was written."""
-        if self.problems.pop("store", None) is not None:
-            self.say("store_works")
+        self.look("store", "", works="store_works")
 
     def background_failed(self, error: BaseException) -> None:
         """Note that work in the background ended, and that the server will."""
