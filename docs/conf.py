@@ -12,6 +12,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from shuffledp._version import __version__
 from shuffledp.cli.main import cli
+from shuffledp.cli.options import headed
 
 project = "shuffledp"
 copyright = "the shuffledp developers"
@@ -96,29 +97,23 @@ def look_up_whole_names(app: Sphinx, doctree: nodes.document) -> None:
 
 
 class Options(SphinxDirective):
-    """The options of a command with their help texts, in the groups that the page names.
-
-    A group is ``Its name: --one --other``, and goes on to the next name.
-    """
+    """The options of a command with their help texts, below the headings of ``--help``."""
 
     required_arguments = 1
     final_argument_whitespace = True
-    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Write a list of definitions in Markdown, and have it read as a part of the page."""
         context, command = click.Context(cli), cli
         for name in self.arguments[0].split():
             command = command.get_command(context, name)
-        texts = {each.opts[-1]: each.get_help_record(context) for each in command.params}
         lines: list[str] = []
-        for group, names in re.findall(r"([^:]+):((?:\s+--[\w-]+)+)", "\n".join(self.content)):
-            lines += [f"**{group.strip()}**", ""]
-            for name in names.split():
-                usage, text = texts[name]
+        for heading, records in headed(context, command.params).items():
+            lines += [f"**{heading}**", ""]
+            for usage, text in records:
                 # Other options in a help text are code, as in Markdown; so are none in code.
-                text = re.sub(r"`[^`]*`|(?<![\w-])--[a-z][\w-]*", _as_code, text)
-                lines += [f"`{usage}`", f": {text}", ""]
+                shown = re.sub(r"`[^`]*`|(?<![\w-])--[a-z][\w-]*", _as_code, text)
+                lines += [f"`{usage}`", f": {shown}", ""]
         held = nodes.container()
         self.state.nested_parse(StringList(lines, self.get_source_info()[0]), 0, held)
         return held.children

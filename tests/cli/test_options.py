@@ -7,10 +7,12 @@ from click.testing import CliRunner
 from shuffledp.cli.options import cli, options
 
 TABLE = """
+    Users:
     --num-users N  How many
         of them.  [required]
     domain_size=--k K
         Number of answers (in [2, 9]).  [default: 1e1]
+    Not much:
     --silent N     [=3]
     --bare N       [default: 30]
     --kind [a|b]   Which.  [default: b]
@@ -21,8 +23,8 @@ TABLE = """
     """
 
 
-@click.command()
-@options("--first TEXT", TABLE, click.option("--last", type=int), own=float)
+@click.command(cls=cli.command_class)
+@options("--first TEXT", TABLE, "Users:\n--last N", own=float)
 def command(**found):
     click.echo(repr(found))
 
@@ -63,10 +65,10 @@ def test_what_is_wrong_is_refused(wrong):
 def test_help_is_the_table():
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
     for entry in (
-        "--first TEXT --num-users N How many of them. [required] --k K Number of answers (in "
-        "[2, 9]). [default: 1e1] --silent N --bare N [default: 30] --kind [a|b] Which. "
-        "[default: b]",
-        "--no-header None there. --own N Of another kind. --last INTEGER",
+        "Options: --first TEXT Users: --num-users N How many of them. [required] --k K Number of "
+        "answers (in [2, 9]). [default: 1e1] --last N --help Show this message and exit. "
+        "Not much: --silent N --bare N [default: 30] --kind [a|b] Which. [default: b]",
+        "--no-header None there. --own N Of another kind.",
     ):
         assert entry in text
 

@@ -19,26 +19,29 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @cli.command(epilog="Example: shuffledp account --epsilon0 1 --num-users 10000 --delta 1e-6")
 @options(
     f"""
-    --epsilon0 FLOAT  Local privacy loss of each report, in nats.
-    --num-users N  Number of users in one shuffled batch.
-    {LAW}
+    Reports:
+    --epsilon0 FLOAT  Local epsilon of each report, in nats.
     --channel FILE  File with the channel matrix of a randomizer of your own, instead
         of --randomizer: rows are inputs, columns outputs. With --epsilon0 the matrix is checked
         against it.
+    Users and rounds:
+    --num-users N  Number of users in one shuffled batch.
+    --honest-fraction FLOAT  Share of the users who are honest for certain; only these count.
+        [default: 1.0]
     --rounds T  Number of batches about the same people.  [default: 1]
-    --schedule FILE  CSV file with a row for each kind of round, instead of the options above.
     --sampled M  Shuffle only M of the users in each round, drawn at random and in secret.
     --participation FLOAT  Probability with which each user takes part in a round, by a secret
         coin.  [default: 1.0]
-    --honest-fraction FLOAT  Share of the users who are honest for certain; only these count.
-        [default: 1.0]
-    --dummies LAW  Law of the dummies. The shuffler adds laplace:SCALE:HALF_WIDTH or
-        gaussian:SCALE:HALF_WIDTH of each report: then --num-users is 1 by default and only adds
-        further honest users. Each user sends poisson:MEAN of each report.
+    --schedule FILE  CSV file with a row for each kind of round, instead of all options of reports
+        and rounds.
+    --dummies LAW  The shuffler adds laplace:SCALE:HALF_WIDTH or gaussian:SCALE:HALF_WIDTH dummies
+        of each report: then --num-users is 1 by default and only adds further honest users. Or each
+        user sends poisson:MEAN of each report.
+    {LAW}
+    --method TEXT  Name of a bound that `shuffledp bounds` lists; an error outside its hypotheses.
+        [default: best]
     --certify  Also prove the number in ball arithmetic, by an integral that shares no code with the
-        accountant; for one batch; needs the extra 'certify'.
-    --method TEXT  Name of a bound that `shuffledp bounds` lists; outside its hypotheses it is an
-        error.  [default: best]
+        accountant. For one batch; needs the extra 'certify'.
     {JSON}
     """,
     channel=_FILE,
@@ -47,7 +50,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def account(*, certify: bool, **asked: Any) -> None:
     """Compute epsilon at a delta, or delta at an epsilon, of shuffled collections.
 
-    The upper bound is proved. Without --randomizer it holds for every randomizer with that
+    Prints a proved upper bound. Without --randomizer it holds for every randomizer with that
     epsilon0; naming one gives a smaller bound.
     """
     from shuffledp.accounting.account import Terms

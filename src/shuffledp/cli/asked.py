@@ -19,28 +19,26 @@ if TYPE_CHECKING:
     from shuffledp.collection.source.columns import Column
 
 QUESTION = """
-    --domain A,B,...  The possible answers, at least two; double quotes around one that holds a
-        comma.
-    --domain-file PATH  Text file of the possible answers, one a line; with --columns JSON.
-    --mean  Ask for the mean of a number; needs --range.
-    mean_by=--by COLUMN  With --mean: the mean of each group in this column, where the group is
+    --domain A,B,...  Possible answers, at least two; double quotes around one with a comma.
+    --domain-file PATH  Text file of possible answers, one a line; with --columns JSON.
+    --mean  Ask for the mean of a number in --range.
+    mean_by=--by COLUMN  With --mean: ask for the mean of each group in this column, which is
         private too; --domain lists the groups.
-    --compare A,B  With --by: also the difference of the means of two groups.
+    --compare A,B  With --by: also estimate the difference of the means of two groups.
     --quantiles P,P,...  Ask for quantiles of a number, such as .25,.5,.75, and its histogram.
     --histogram  Ask for the histogram of a number and the shares below its edges.
-    --bins N|EDGES  For --quantiles and --histogram: all edges of the bins, or the number of equal
-        bins in --range, 64 by default.
-    limits=--range LOW,HIGH  Lower and upper limit of the number, for --mean, --quantiles
-        and --histogram.
+    --bins N|EDGES  For --quantiles and --histogram: edges of the bins, or the number of equal bins
+        in --range, 64 by default.
+    limits=--range LOW,HIGH  Smallest and largest number, for --mean, --quantiles and --histogram.
     --vector A,B,...  Ask for the mean of a vector with these components; needs --norm.
     --norm X  Largest Euclidean norm of a vector.
-    --max-answers S  People give up to S of the answers, instead of exactly one.
+    --max-answers S  Let people give up to S of the answers, instead of exactly one.
     --discover  Ask for popular texts that nobody listed; needs --max-bytes.
     --max-bytes N  With --discover: length of the longest text, in bytes of UTF-8.
     --most N  With --discover: largest number of texts found, and of prefixes kept in a round; 100
         by default.
-    --bits N  With --discover: bits by which each round lengthens prefixes, 4, 8, 12 or 16; by
-        default those that find the smallest share.
+    --bits N  With --discover: bits added to the prefixes in each round, 4, 8, 12 or 16; by default
+        the number that finds the rarest texts.
     --columns A,B,...  Ask for one answer in each of these columns; --domain-file is then JSON with
         a list of answers for each column.
     --pairs A:B,...|all  With --columns: also estimate the cross-tables of these pairs, or of all,

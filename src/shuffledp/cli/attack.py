@@ -24,23 +24,24 @@ _SIMULATION = "a simulation on true answers: nothing is released, and the figure
 _HINTS = dict.fromkeys(("majority vote", "Gaussian process", "learning"), "quicker: fewer --trials")
 
 simulation_options = options(
-    click.argument("table", type=PATH),
     f"""
+    Table:
     --column TEXT  Column with the true answers.  [required]
     {READING}
     {DECIMAL}
+    Shuffling:
     --epsilon0 FLOAT  Local epsilon of k-ary randomized response, in nats.  [required]
     --shuffler [{"|".join(GROUP_SHUFFLERS)}]  Shuffle within groups by a Mallows model or by noise
         on places.  [default: mallows]
     {GROUPING}
-    --attack-radius R  Neighbours whose rows are read: within this radius, number of hops, or in
-        the groups of this file; by default the groups.
-    --public A,B  Public numeric columns by which neighbours are found; by default the
-        columns of --groups-by. Groups by a graph or a file need them, but for
-        the majority vote.
-    --trials N  Number of repetitions, over which standard deviations are taken.  [default: 10]
-    --processes N  Number of processes that work on trials; by default the cores that this one may
-        use, after a second of work.
+    Simulation:
+    --attack-radius R  Neighbours whose rows the adversary reads: a radius, a number of hops, or a
+        file of groups; by default the groups themselves.
+    --public A,B  Public numeric columns that measure distance to neighbours; by default as
+        for --groups-by. Needed with groups by a graph or a file, except for the majority vote.
+    --trials N  Number of repetitions, for the mean and standard deviation.  [default: 10]
+    --processes N  Number of worker processes; by default the available cores, once the work takes a
+        second.
     --seed N       Seed of the simulation: the same seed gives the same numbers.  [default: 1]
     {JSON}
     """,
@@ -122,21 +123,23 @@ def _row(measured: "Measured") -> tuple[str, ...]:
     epilog="Example: shuffledp attack survey.csv --column answer --groups-by lat,lon "
     "--metric haversine --radius 5km --alpha 4 --epsilon0 2.5"
 )
+@click.argument("table", type=PATH)
 @simulation_options
 @options(
     """
-    name=--attack [majority-vote|gaussian-process|all]  Which attack.  [default: all]
+    Attack:
+    name=--attack [majority-vote|gaussian-process|all]  Attack to simulate.  [default: all]
     --privileged A,B  Columns that the adversary also knows: the majority vote reads the neighbours
         most similar in them, instead of random ones.
-    --resamplings N  Fresh local reports, each freshly shuffled, in a trial of the majority vote.
+    --resamplings N  Number of fresh shuffled releases in each trial of the majority vote.
         [default: 50]
     """,
 )
 def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     """Attack simulated reports of the true answers in TABLE (CSV or Parquet).
 
-    Compares raw local reports, a shuffle within groups and a uniform shuffle. It needs the true
-    answers and releases nothing; what it prints is not private.
+    Compares local reports without a shuffle, shuffled within groups, and shuffled uniformly. Reads
+    the true answers and releases nothing: the printed figures are not private.
     """
     from shuffledp.groups.attacks import adversaries
 
@@ -160,14 +163,15 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     epilog="Example: shuffledp learnability survey.csv --column answer --groups-by age "
     "--radius 5 --alpha 4 --epsilon0 2.5"
 )
+@click.argument("table", type=PATH)
 @simulation_options
 def learnability(*, table: Path, **asked: Any) -> None:
     """Measure what a model learns from simulated reports of the true answers in TABLE.
 
-    lambda is the error of a learnt local distribution of the answers, divided by the error of
-    the uniform guess: 0 is perfect, 1 as good as no data. Compares raw local reports, a shuffle
-    within groups and a uniform shuffle. It needs the true answers and releases nothing; what it
-    prints is not private.
+    lambda is the error of a learnt local distribution of the answers, divided by the error of the
+    uniform guess: 0 is perfect, 1 as good as no data. Compares local reports without a shuffle,
+    shuffled within groups, and shuffled uniformly. Reads the true answers and releases nothing: the
+    printed figures are not private.
     """
     from shuffledp.groups.attacks.adversaries import learn_local_laws
 

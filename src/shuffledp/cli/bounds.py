@@ -19,8 +19,9 @@ LOWER_END = "no analysis can go below"
 @cli.command(epilog="Example: shuffledp bounds --epsilon0 1 --num-users 10000 --delta 1e-6")
 @options(
     f"""
-    --epsilon0 FLOAT  Local privacy loss of each report, in nats.  [required]
-    --num-users N     Honest users in one shuffled batch.  [required]
+    Reports:
+    --epsilon0 FLOAT  Local epsilon of each report, in nats.  [required]
+    --num-users N     Number of honest users in one shuffled batch.  [required]
     {LAW}
     {JSON}
     """,
@@ -28,8 +29,8 @@ LOWER_END = "no analysis can go below"
 def bounds(**asked: Any) -> None:
     """Compare every bound on the privacy of a shuffled collection.
 
-    Smallest first, then the lower bound that explicit data prove. For the smallest alone, use
-    account.
+    Lists the smallest first, then the lower bound that explicit data prove. For the smallest alone
+    use `shuffledp account`.
     """
     from shuffledp.accounting import compare
     from shuffledp.collection.cautions import delta_cautions

@@ -18,10 +18,10 @@ from shuffledp.report.wording import guarantee_facts, main_estimates, trust_fact
 @cli.command()
 @options(
     f"""
-    --out PATH       Folder to create, with one folder a survey.  [default: demo-results]
-    --epsilon FLOAT  Central epsilon.  [default: 1.0]
-    --delta FLOAT    Failure probability.  [default: 1e-06]
+    --epsilon FLOAT  Central epsilon to meet, in nats.  [default: 1.0]
+    --delta FLOAT    Central delta to meet.  [default: 1e-06]
     {SEED}
+    --out PATH       New folder, with one folder a survey.  [default: demo-results]
     {OVERWRITE}
     """,
 )

@@ -27,15 +27,16 @@ from shuffledp.report.formatting import given as plain
 from shuffledp.report.wording import TOGETHER, guarantee_facts, true_answers, without_shuffler_line
 
 LISTEN = """
-    --shuffler ADDRESS:PORT  Address at which the shuffler listens; health and metrics are one port
-        on.  [default: 127.0.0.1:8410]
-    --analyzer ADDRESS:PORT  Where the analyzer listens.  [default: 127.0.0.1:8420]
+    Addresses:
+    --shuffler ADDRESS:PORT  Address of the shuffler; health and metrics are one port on.
+        [default: 127.0.0.1:8410]
+    --analyzer ADDRESS:PORT  Address of the analyzer.  [default: 127.0.0.1:8420]
     """
 
 
 @cli.group()
 def task() -> None:
-    """Make a task, on which devices, shuffler and analyzer agree, or check one."""
+    """Make or check a task, on which devices, shuffler and analyzer agree."""
 
 
 @task.command(
@@ -44,40 +45,44 @@ def task() -> None:
 )
 @options(
     f"""
+    Question:
     {QUESTION}
-    text=--question TEXT  The question in words, which devices show.  [=]
-    {shared.RANDOMIZER}
+    text=--question TEXT  Wording of the question, which devices show.  [=]
+    --info TEXT           Name of the task.  [default: a collection]
+    Privacy:
     --epsilon0 FLOAT  Local epsilon of every report.
     --epsilon X  Promised epsilon of each batch, in nats.
     --delta X  Promised delta of each batch, such as 1e-8.
-    --dummies LAW
-        The shuffler adds reports that belong to nobody, such as laplace:2.025:27, of each possible
-        answer: then epsilon holds whoever else lies, also with --min-batch 1. Or each device sends
-        some of each answer on average: poisson:0.05. Only with k-rr.
-    --no-local-noise  Instead of --epsilon0: answers are sent as they are, and only dummies hide
-        them. The shuffler and the analyst together would see every answer.
+    {shared.RANDOMIZER}
     plan_file=--plan FILE
         Take question, randomizer, epsilon0, epsilon, delta and dummies from `shuffledp plan --out`.
-    --min-batch N  Fewest reports in a released batch: distinct ones that open.  [required]
+    --dummies LAW
+        The shuffler adds dummies of each answer, such as laplace:2.025:27: then epsilon holds
+        whoever else lies, also with --min-batch 1. Or each device sends some of each answer on
+        average: poisson:0.05. Only with k-rr.
+    --no-local-noise  Instead of --epsilon0: send answers as they are, hidden by dummies alone. The
+        shuffler and the analyst together would see every answer.
+    Batches:
+    --min-batch N  Fewest reports in a released batch: distinct ones that the shuffler can open.
+        [required]
     --honest-fraction SHARE
-        Share of an epoch's reports that is honest for certain: only these hide anybody.
-        [default: 1.0]
+        Share of an epoch's reports that is honest for certain: only these count.  [default: 1.0]
+    num_codes=--codes N
+        Number of codes: accept reports with a code only, each code once an epoch.  [=0]
     epoch_seconds=--epoch DURATION  Time in which reports are gathered for a batch, such as 30s,
         15m, 6h or 1d.  [default: 1d]
     --num-epochs N  Number of epochs; the first begins now.  [default: 30]
     --grace DURATION  Time after an epoch in which its reports are still accepted.  [default: 1h]
-    --short-batch [hold|drop]  A batch that is too small waits for the next epoch's reports, or is
-        deleted. [default: hold]
+    --short-batch [hold|drop]  Add a batch that is too small to the next epoch's reports, or delete
+        it.  [default: hold]
     --seal [x25519|hybrid]
-        How reports are sealed to both servers. Who records X25519 seals today and breaks X25519
-        later learns whose report is whose; of hybrid ones also ML-KEM-768 has to be broken, and a
-        report takes 2,176 bytes more.  [default: x25519]
-    num_codes=--codes N
-        Number of codes: only reports with a code are taken in, each good once an epoch.  [=0]
-    --info TEXT       Name of the task.  [default: a collection]
+        Encryption of reports to both servers. Somebody who records x25519 reports and breaks X25519
+        later learns whose report is whose; hybrid adds ML-KEM-768, and 2,176 bytes a report.
+        [default: x25519]
     {LISTEN}
-    --shuffler-url TEXT      Its URL for devices; by default http and where it listens.
+    --shuffler-url TEXT  URL of the shuffler for devices; by default http and its address.
     --analyzer-url TEXT  URL of the analyzer for devices.
+    Output:
     {shared.OUT.format("the task and its keys")}
     {shared.JSON}
     """,
@@ -87,11 +92,11 @@ def task() -> None:
 def create(
     *, text: str, plan_file: Path | None, honest_fraction: float, out: Path, **given: Any
 ) -> None:
-    """Write a task, its keys, and one file of settings for each of the two servers.
+    """Write a task, its keys, and the settings of its two servers.
 
-    task.bin is public. Give shuffler.toml and the folder shuffler to the shuffler's operator,
-    analyzer.toml and the folder analyzer to the analyzer's, and keep operator.key. The shuffler
-    protects only if the two are different people. Epochs begin now.
+    task.bin is public. Give shuffler.toml and the folder shuffler to the shuffler's operator, and
+    analyzer.toml and the folder analyzer to the analyzer's; keep operator.key. The shuffler
+    protects only if these are different people. Epochs begin now.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -213,18 +218,20 @@ def _planned(
 @click.argument("task_file", type=shared.PATH, required=False)
 @options(
     f"""
-    --dap FILE  A TaskConfiguration of DAP (draft-ietf-ppm-dap-18) instead of a task of shuffledp.
-    --epsilon0 FLOAT  For --dap: local epsilon of each device, in nats.
-    --delta FLOAT  For --dap: delta of the batch, such as 1e-8.
-    --honest-fraction SHARE  For --dap: share of a batch that is honest for certain; by default all.
+    DAP:
+    --dap FILE  TaskConfiguration of DAP (draft-ietf-ppm-dap-18), instead of a task of shuffledp.
+    --epsilon0 FLOAT  Local epsilon of each device, in nats.
+    --delta FLOAT  Central delta of a batch, such as 1e-8.
+    --honest-fraction SHARE  Share of a batch that is honest for certain; by default all.
+    Output:
     {shared.JSON}
     """,
 )
 def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) -> None:
-    """Recompute the guarantee of a task and print what a device is asked; refuse untrue numbers.
+    """Recompute the guarantee of a task, and print its question; refuse untrue numbers.
 
-    With --dap: the guarantee of the smallest batch of a DAP task whose devices submit the outcome
-    of k-ary randomized response.
+    With --dap: compute the guarantee of the smallest batch of a DAP task whose devices submit the
+    outcome of k-ary randomized response.
     """
     from shuffledp.deploy.servers.settings import read_task
 
@@ -352,9 +359,11 @@ def _say_waiting(message: str) -> None:
 @click.argument("folder", type=shared.PATH)
 @options(
     f"""
-    {shared.OUT.format("results")}
+    Batch:
     --batch N  Number of the batch; by default the newest.
     --wait SECONDS  Longest wait; by default unlimited.
+    Output:
+    {shared.OUT.format("results")}
     {shared.OVERWRITE}
     {shared.JSON}
     """,

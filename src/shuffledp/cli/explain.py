@@ -12,12 +12,12 @@ from shuffledp.collection.output import whole_file
 @click.argument("results", type=PATH)
 @options(
     """
-    form=--as [notice|label|registry]  A notice for participants and a privacy label, both in
-        Markdown, or an entry for the public registry of deployments in YAML.  [required]
+    Output:
+    form=--as [notice|label|registry]  Notice for participants or privacy label, in Markdown, or
+        entry for the public registry of deployments, in YAML.  [required]
     --out FILE  File to write instead of printing.
-    --collected-by [devices|table]  For a plan, which does not state it: whether users' devices will
-        randomize, or a table's holder has all true answers. A privacy.json that states otherwise is
-        refused.
+    --collected-by [devices|table]  For a plan: where answers will be randomized, on users' devices
+        or by the holder of a table. A privacy.json that states otherwise is refused.
     """,
     ABOUT,
 )
@@ -26,9 +26,9 @@ def explain(
 ) -> None:
     """Write a notice, a privacy label or a registry entry for RESULTS.
 
-    RESULTS is the folder of `shuffledp run --out`, its privacy.json, or before a collection a file
-    of `shuffledp plan --out`. TO BE FILLED IN marks what only you can know; --title,
-    --question, --organisation and --contact fill in some of it.
+    RESULTS is a folder of `shuffledp run --out`, its privacy.json, or before a collection a file of
+    `shuffledp plan --out`. TO BE FILLED IN marks facts that only you know; the options of the
+    report state some of them.
     """
     from shuffledp.report.explain import FORMS, read_record
 

@@ -13,17 +13,19 @@ from shuffledp.cli.options import JSON, cli, options
 @cli.command(epilog="Example: shuffledp leakage --num-users 200 --k 2 --p 0.9")
 @options(
     f"""
+    Reports:
     --num-users N  Number of users, the target among them, up to 1e9.  [required]
     domain_size=--k K  Number of possible answers, 2 to 10,000.
-    truth=--p FLOAT  Probability that k-ary randomized response tells the truth, from 1/k to 1; 1 is
-        a shuffler without a randomizer.
+    truth=--p FLOAT  Probability that k-ary randomized response reports the truth, from 1/k to 1; 1
+        is a shuffler without a randomizer.
     --epsilon0 FLOAT  Local epsilon in nats, instead of --p: p = e^epsilon0 / (e^epsilon0 + k - 1).
+    Adversary:
     --adversary [uninformed|strong]  It knows nobody's answer, or everybody's but the
         target's; --prior can state some.  [default: uninformed]
-    --known N,N,...  Number of the other users known to have each answer, k numbers with sum N - 1;
-        by default those from which the strong adversary guesses best.
-    --prior FILE  JSON file with the probability of each answer, and answers that the adversary
-        knows.
+    --known N,N,...  For strong: number of other users with each answer, k numbers with sum N - 1;
+        by default the numbers from which it guesses best.
+    --prior FILE  JSON file with the probability of each answer, and the answers that it knows.
+    Output:
     {JSON}
     """,
 )

@@ -25,12 +25,12 @@ PROTOCOLS = ("predrawn-signs", "sampled-change")
 
 _MAX_CHANGES = """
     --max-changes K
-        Changes of a user's value that are followed, counting the first value.  [required]
+        Largest number of changes of a user's value, counting the first value.  [required]
     """
-_DELTA = "--delta FLOAT  Central failure probability, far below 1/users.  [required]"
-_CATEGORIES = "--categories A,B,...  Values are one of these, rather than on or off."
+_DELTA = "--delta FLOAT  Central delta, far below 1/users.  [required]"
+_CATEGORIES = "--categories A,B,...  Possible values; by default on and off."
 _CONFIDENCE = """
-    --confidence FLOAT  Simultaneous confidence of the bands of all periods.  [default: 0.95]
+    --confidence FLOAT  Confidence of the bands of all periods at once.  [default: 0.95]
     """
 
 
@@ -38,8 +38,8 @@ _CONFIDENCE = """
 def monitor() -> None:
     """Track how many users have a value, period by period, as values change.
 
-    plan states accuracy and privacy beforehand; simulate runs clients and server on a table of
-    histories.
+    plan states accuracy and privacy before the collection; simulate runs clients and server on a
+    table of histories.
     """
 
 
@@ -49,32 +49,36 @@ def monitor() -> None:
 )
 @options(
     f"""
+    Collection:
     --periods D  Number of periods, at most 1,048,576, fixed when the collection begins.  [required]
     {_MAX_CHANGES}
-    --num-users N  Honest users who take part from the first period to the last.  [required]
-    --epsilon0 FLOAT  Local epsilon of all that a user ever sends, in nats.
-    --epsilon FLOAT  Central epsilon to meet, of all that is ever published, instead.
-    {_DELTA}
+    --num-users N  Number of honest users, from the first period to the last.  [required]
     {_CATEGORIES}
+    Privacy:
+    --epsilon0 FLOAT  Local epsilon of everything that a user ever sends, in nats.
+    --epsilon FLOAT  Central epsilon to meet, of everything ever published; instead of --epsilon0.
+    {_DELTA}
     --protocol [{"|".join(PROTOCOLS)}]
-        How clients randomize; by default the first, up to 62 changes.
-    {_CONFIDENCE}
-    --dummies [none|shuffler]  Also compare with the same question every period under a shuffler's
+        Randomizer of the clients; by default the first, up to 62 changes.
+    Dummies:
+    --dummies [none|shuffler]  Also compare with asking in every period while the shuffler adds
         dummies.  [default: none]
     --max-epsilon0 FLOAT  With --dummies: local epsilon of each distinct value that a user ever has,
         in nats.
-    --no-local-noise  With --dummies, instead of --max-epsilon0: reports are the values; only the
-        shuffler and its dummies protect them.
+    --no-local-noise  With --dummies, instead of --max-epsilon0: reports are the values, and only
+        the shuffler and its dummies protect them.
+    Output:
+    {_CONFIDENCE}
     {shared.JSON}
     """,
 )
 def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     """State the accuracy and privacy of running counts, and whether to monitor at all.
 
-    The guarantees are of a user's whole history, over all periods. Give --epsilon0 (local) or
-    --epsilon (central; the largest epsilon0 that meets it is found).
+    Guarantees cover a user's whole history, over all periods. Give --epsilon0 (local) or --epsilon
+    (central, met by the largest epsilon0).
 
-    Compares with one-shot collections: everybody answers in every period, or every user draws a few
+    Compares with one-shot collections: everybody answers in every period, or each user draws a few
     periods in secret and answers only in those.
     """
     require_target(epsilon=asked["epsilon"], delta=asked["delta"])
@@ -120,36 +124,41 @@ def _up(value: float) -> str:
 @click.argument("table", type=shared.PATH)
 @options(
     f"""
-    --user COLUMN  Column that names the user of a row.  [required]
+    Table:
+    --user COLUMN  Column with the user of a row.  [required]
     --time COLUMN  Column with whole numbers, dates or times.  [required]
     --value COLUMN  Column with the value from that time on.  [required]
-    {shared.READING}
-    {_MAX_CHANGES}
-    --epsilon0 FLOAT  Local epsilon of all that a user ever sends, in nats.  [required]
-    {_DELTA}
-    {shared.OUT.format("results")}
     {_CATEGORIES}
+    {shared.READING}
+    {shared.SHOW_VALUES}
+    Periods:
     --periods D  Number of periods, at most 1,048,576; by default up to the last row.
     --start TIME  Beginning of period 1; by default 1, or the earliest day.
     --every LENGTH
-        Length of a period: 1h, 1d, 1w, 1mo, or how many numbers; by default a day, or 1.
-    --protocol [{"|".join(PROTOCOLS)}]  How clients randomize.  [default: {PROTOCOLS[0]}]
+        Length of a period: 1h, 1d, 1w, 1mo, or a number; by default a day, or 1.
+    --stop-after T  Simulate up to this period only.
+    Privacy:
+    {_MAX_CHANGES}
+    --epsilon0 FLOAT  Local epsilon of everything that a user ever sends, in nats.  [required]
+    {_DELTA}
+    --protocol [{"|".join(PROTOCOLS)}]  Randomizer of the clients.  [default: {PROTOCOLS[0]}]
+    {shared.SEED}
+    Estimates:
     --smoothed  Use later reports for earlier periods: past estimates change, and are more accurate.
     {_CONFIDENCE}
-    {shared.SEED}
-    --stop-after T  Simulate up to this period only.
+    Output:
+    {shared.OUT.format("results")}
     {shared.OVERWRITE}
-    {shared.SHOW_VALUES}
     {shared.JSON}
     """,
 )
 def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     """Run the client of every user in TABLE (Parquet or CSV) and the server, period by period.
 
-    A row says that a user has a value from a time on, until the user's next row.
+    A row states the value of a user from a time on, until the user's next row.
 
-    Writes the estimated counts with bands into the folder of --out, with a report, and in a file of
-    their own the true counts, which are not private.
+    Writes the estimated counts with bands and a report into --out, and the true counts, which are
+    not private, into a file of their own.
     """
     from shuffledp.monitoring.simulation import write_monitor_result
     from shuffledp.report.monitor import MonitorView

@@ -28,26 +28,29 @@ def _up(value: float | None) -> str:
 @click.argument("graph_file", metavar="GRAPH", type=PATH)
 @options(
     f"""
-    --epsilon0 FLOAT  Local epsilon of each report, in nats.  [required]
-    --delta FLOAT     Failure probability, far below 1/users.  [required]
+    Exchange:
     --rounds T|T,T,...|auto
-        Rounds of the exchange, or several numbers for a table; auto: the fewest that come near a
-        trusted shuffler.  [required]
+        Number of rounds, or several for a table; auto: the fewest that come close to a trusted
+        shuffler.  [required]
+    --within FLOAT  Tolerance of --rounds auto, relative to epsilon.  [default: 0.01]
     {shared.PROTOCOL}
     {shared.LAZY}
-    --within FLOAT  Tolerance of --rounds auto, relative to epsilon.  [default: 0.01]
-    --positions [auto|exact|spectral]
-        Follow all reports exactly, or bound where they are by eigenvalues.  [default: auto]
     --components [connected|largest]
-        A graph in pieces: refuse it, or take the largest.  [default: connected]
-    {shared.DISHONEST}
-    --dummies LAW  Dummies that each honest user sends for every answer, such as poisson:0.001;
-        with --protocol single they count as no help.
-    {shared.USERS}
+        Refuse a graph in pieces, or take the largest piece.  [default: connected]
+    Reports:
+    --epsilon0 FLOAT  Local epsilon of each report, in nats.  [required]
+    --delta FLOAT     Central delta, far below 1/users.  [required]
     --randomizer NAME  As for `shuffledp account`; by default any. Naming it gives a smaller
         epsilon.
     {shared.K}
     {shared.DIMENSION}
+    --dummies LAW  Dummies that each honest user sends for every answer, such as poisson:0.001;
+        with --protocol single they do not lower epsilon.
+    {shared.DISHONEST}
+    Computation:
+    --positions [auto|exact|spectral]
+        Follow each report exactly, or bound its position by eigenvalues.  [default: auto]
+    {shared.USERS}
     --processes N  Number of processes that follow reports exactly; by default two threads.
     {shared.JSON}
     """,
@@ -60,10 +63,10 @@ def account(
     processes: int | None,
     **asked: Any,
 ) -> None:
-    """Bound the privacy of reports that walk along a graph before they are handed in.
+    """Compute epsilon of reports that users pass on along a graph before they hand them in.
 
-    GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. The upper bound holds for
-    every user and is proved.
+    GRAPH is an edge list: CSV, text with spaces or tabs, or Parquet. Prints a proved upper bound
+    that holds for every user.
     """
     from shuffledp.accounting.profiles import named_profile
     from shuffledp.collection.cautions import delta_cautions

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from shuffledp.peers.terms import Terms
 
 _TERMS = click.argument("terms", type=shared.PATH)
-_GRAPH = "--graph PATH  File of edges: who passes reports on to whom.  [required]"
-_RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
+_GRAPH = "--graph PATH  File of edges, along which users pass reports on.  [required]"
+_RELAY = "url=--relay URL  URL that the relay printed.  [required]"
 
 
 @network.command(
@@ -38,21 +38,25 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
 )
 @options(
     f"""
-    {_GRAPH}
+    Question:
     {QUESTION}
-    text=--question TEXT  The question in words, which every peer shows before it asks.  [=]
+    text=--question TEXT  Wording of the question, which peers show before they ask.  [=]
+    Reports:
     {shared.RANDOMIZER}
     --epsilon0 FLOAT  Local epsilon of every report.  [required]
-    --rounds T  Number of rounds in which each report is passed on; `shuffledp network account`
-        states how many are needed.  [required]
-    {shared.PROTOCOL}
-    {shared.LAZY}
-    --least-registered N  Fewest registered users with whom a peer takes part; by default half of
-        all. It keeps a relay from starting with a crowd too small to hide in.
     --dummies LAW  Dummies that each user sends for each answer, such as poisson:0.05 for 0.05 on
         average, at most 1,000 in all; only with k-rr and protocol all.
-    --even-traffic  Send each neighbour equally many messages in each round: more traffic, and the
-        guarantee holds against relay and analyzer together.
+    Exchange:
+    {_GRAPH}
+    --rounds T  Number of rounds in which each report is passed on; `shuffledp network account`
+        computes how many are needed.  [required]
+    {shared.PROTOCOL}
+    {shared.LAZY}
+    --least-registered N  Fewest registered users with whom peers take part, half of all by default:
+        a relay cannot start with a smaller crowd.
+    --even-traffic  Send each neighbour equally many messages in each round: more traffic, and a
+        guarantee against relay and analyzer together.
+    Output:
     --delta FLOAT  Also print the central epsilon at this delta, if all users register and none is
         ever away.
     {shared.DISHONEST}
@@ -63,9 +67,9 @@ _RELAY = "url=--relay URL  Where the relay is, as it printed.  [required]"
 def prepare(
     *, graph: Path, delta: float | None, num_dishonest: int, out: Path, **given: Any
 ) -> None:
-    """Write the public terms of a collection, and the analyzer's private key.
+    """Write the public terms of a collection between peers, and the analyzer's private key.
 
-    Hand terms.json and the file of edges to everybody; keep analyzer.key to yourself.
+    Give terms.json and the file of edges to everybody; keep analyzer.key to yourself.
     """
     from shuffledp.peers import preparing
     from shuffledp.peers.keys import PrivateKeys
@@ -140,30 +144,31 @@ def _expected(
 @_TERMS
 @options(
     f"""
+    Relay:
     {_GRAPH}
-    --store PATH  SQLite file for the relay's state, made if absent; started again with it, the
+    --store PATH  SQLite file for the relay's state, created if absent. Started again with it, the
         relay goes on.  [required]
-    --host ADDRESS  Address to listen at, by HTTP; beyond this machine put a reverse proxy with TLS
-        before. [default: 127.0.0.1]
+    --host ADDRESS  Address to listen at, by HTTP; for other machines put a reverse proxy with TLS
+        before it.  [default: 127.0.0.1]
+    --port N  Port to listen at; 0 takes any free one.  [=0]
+    Time:
+    --round-seconds FLOAT  Length of a round; users who send nothing in it are absent.
+        [default: 60.0]
+    --register-seconds FLOAT  Begin after this time if enough users have registered; by default wait
+        for all.
+    --clock [interval|all]  End a round after its time, so that the pace shows nobody's speed, or as
+        soon as all have sent.  [default: interval]
+    --until-collected  Stop once the analyzer has stored everything and the relay has deleted the
+        reports.
     """,
-    click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes any free one."),
-    """
-    --round-seconds FLOAT  Length of a round; a user who sends nothing in it is absent.  [default:
-        60.0]
-    --register-seconds FLOAT  Begin after this time with those who have registered, if they are
-        enough; by default all are waited for.
-    --clock [interval|all]  A round ends after its time, so that the pace shows nobody's speed, or
-        as soon as all have sent.  [default: interval]
-    --until-collected  Stop once the analyzer has stored everything and the hand-ins are deleted
-        here.
-    """,
+    port=click.IntRange(0, 65535),
 )
 def relay(
     *, terms: Path, graph: Path, store: Path, host: str, port: int, clock: str, **given: Any
 ) -> None:
     """Pass sealed messages between the peers of TERMS, round by round.
 
-    Prints its URL and serves until it is stopped. Started again with the same store it loses
+    Prints its URL and serves until it is stopped. Started again with the same --store it loses
     nothing.
     """
     require_service()
@@ -182,18 +187,22 @@ def relay(
 @_TERMS
 @options(
     f"""
+    Collection:
     {_GRAPH}
     {_RELAY}
     --state PATH  SQLite file for keys, reports and answered questions, readable by its owner only,
-        made if absent. Use one file for all collections.  [required]
+        created if absent. Use one file for all collections.  [required]
+    One user:
     --user NODE  Number of the user in the graph, from 0.
-    --answer TEXT  Value of --user; asked for if left out, since others may see a command line.
-    --table PATH  Table with the values of many users, one a row; instead of --user and --answer.
-    --column TEXT  Column of --table with the values.
+    --answer TEXT  Answer of --user; asked for if left out, since others may see a command line.
+    Many users:
+    --table PATH  Table with the answers of many users, one a row.
+    --column TEXT  Column of --table with the answers.
     id_column=--id COLUMN
-        Column of --table with the users' names in the graph; else row numbers are nodes.
+        Column of --table with the users' names in the graph; by default row numbers are nodes.
     {shared.READING}
     {shared.DECIMAL}
+    Limits:
     most_epsilon0=--max-epsilon0 X  Largest epsilon0 of all reports of a user on one question
         together, in nats; by default 4.
     --least-users N  Fewest registered users to take part with; by default 10.
@@ -209,9 +218,9 @@ def relay(
 def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> None:
     """Take part in the collection of TERMS, as one user or several.
 
-    Prints the question, what a report reveals and the costs first; refuses terms beyond the limits.
-    Each value is randomized once, before anything is sent. Started again with the same state,
-    it goes on where it was.
+    First prints the question, the privacy of a report and the costs; refuses terms beyond the
+    limits. Each answer is randomized once, before anything is sent. Started again with the
+    same --state, it goes on where it was.
     """
     user, answer = given.pop("user"), given.pop("answer")
     table, ways = shared.taken(given, "table", "column", "id_column"), shared.take_reading(given)
@@ -329,14 +338,17 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
 @_TERMS
 @options(
     f"""
+    Collection:
     {_GRAPH}
     {_RELAY}
-    --key PATH       The analyzer's private key, as prepare wrote it.  [required]
-    --delta FLOAT    Failure probability, far below 1/users.  [required]
-    {shared.OUT.format("results")}
+    --key PATH      The analyzer's private key, written by `network prepare`.  [required]
     --wait SECONDS  Longest wait for the end of the collection; 0 looks once; by default unlimited.
+    Privacy:
+    --delta FLOAT  Central delta, far below 1/users.  [required]
     {shared.DISHONEST}
+    Output:
     {shared.CONFIDENCE}
+    {shared.OUT.format("results")}
     {shared.OVERWRITE}
     {shared.JSON}
     """,
@@ -344,11 +356,11 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
 def collect(
     *, terms: Path, graph: Path, url: str, key: Path, out: Path, overwrite: bool, **given: Any
 ) -> None:
-    """Fetch what was handed in to the collection of TERMS, and estimate.
+    """Fetch the reports handed in to the collection of TERMS, and estimate.
 
-    Waits until the collection is over. Stores what was fetched in a file beside --key, from which
-    the command can run again, and has the relay delete it. Writes estimates.csv, privacy.json and
-    report.html into the folder of --out: all of them, or nothing.
+    Waits for the end of the collection. Stores the sealed reports in a file beside --key, from
+    which the command can run again, and has the relay delete them. Writes estimates.csv,
+    privacy.json and report.html into --out, or nothing if anything fails.
     """
     require_service()
     for name in ("delta", "confidence"):

@@ -11,7 +11,7 @@ from shuffledp.cli.options import JSON, PATH, WORK, cli, is_on_spark, options, r
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import no_progress
 
-_CONFIG = "--config PATH  The server's file of settings.  [required]"
+_CONFIG = "--config PATH  Settings of the server.  [required]"
 
 
 @cli.group()
@@ -22,20 +22,18 @@ def keys() -> None:
 @keys.command(epilog="Example: shuffledp keys rotate task/")
 @click.argument("folder", type=PATH)
 @options(
-    click.option(
-        "--first-epoch",
-        type=click.IntRange(0),
-        help="The epoch from which devices seal to the analyzer's new key; by default the second "
-        "to begin from now.",
-    ),
+    """
+    --first-epoch N  First epoch in which devices use the analyzer's new key; by default the second
+        to begin from now.
+    """,
+    first_epoch=click.IntRange(0),
 )
 def rotate(*, folder: Path, first_epoch: int | None) -> None:
     """Make new keys for the task in FOLDER, which has operator.key, and sign the new lists.
 
-    The analyzer gets a key under the next number, used from a later epoch on, unless one is waiting
-    already; older keys open what is under way until they are destroyed. The shuffler gets a key
-    for each coming epoch without one, up to 256 epochs ahead. Keys of epochs are never
-    replaced.
+    The analyzer gets a key with the next number, used from a later epoch on, unless one is waiting
+    already; older keys open earlier reports until they are destroyed. The shuffler gets a key for
+    each coming epoch without one, up to 256 epochs ahead; its keys are never replaced.
     """
     require_service()
     from shuffledp.deploy.servers.settings import rotate as rotate_keys
@@ -57,17 +55,19 @@ def rotate(*, folder: Path, first_epoch: int | None) -> None:
 
 @keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")
 @options(
-    _CONFIG,
-    click.option("--epoch", type=click.IntRange(0), help="Epoch of a key of the shuffler."),
-    click.option(
-        "--number", type=click.IntRange(0, 255), help="Number of an old key of the analyzer."
-    ),
+    f"""
+    {_CONFIG}
+    --epoch N   Epoch of the shuffler's key.
+    --number N  Number of the analyzer's old key.
+    """,
+    epoch=click.IntRange(0),
+    number=click.IntRange(0, 255),
 )
 def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
-    """Destroy a key: what is sealed to it can no longer be opened.
+    """Destroy a key: reports sealed to it can no longer be opened.
 
     Stop the server first. A running shuffler destroys the key of an epoch once its reports are
-    released or dropped. Refused while the key is needed, or while the clock has jumped.
+    released or dropped. Refused while the key is needed, or while the clock is wrong.
     """
     require_service()
     from shuffledp.deploy.analyzer_server import open_analyzer
@@ -95,7 +95,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
 @options(
     f"""
     {_CONFIG}
-    --verify  Check it; nothing else is done.  [required]
+    --verify  Check the store, and change nothing.  [required]
     """,
 )
 @click.pass_context
@@ -103,8 +103,8 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     """Check a server's store that was put back from a backup.
 
     Sealed batches must have their records, results must match their batches, and the ledger needs
-    an entry for each; reports that wait need the key of their epoch. Each fault is one line, and
-    the exit code is 2 if there is any.
+    an entry for each; waiting reports need the key of their epoch. Prints a line for each fault;
+    the exit code is then 2.
     """
     require_service()
     from shuffledp.deploy.restore import verify as verify_store
@@ -122,16 +122,16 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
 @click.argument("batches", type=PATH)
 @options(
     f"""
-    --config PATH  The analyzer's file of settings.  [required]
-    {WORK}
+    --config PATH  Settings of the analyzer.  [required]
     {JSON}
+    {WORK}
     """,
 )
 def aggregate(*, batches: Path, config: Path, processes: int | None, engine: str | None) -> None:
     """Open and count sealed BATCHES of a task.
 
-    BATCHES is a file, or a folder of files batch-*.sdp. Has the checks, guarantee, budget and
-    results of the analyzer of `shuffledp serve`, and uses its store. Stop that server first.
+    BATCHES is a file, or a folder of files batch-*.sdp. Does the work of `shuffledp serve analyzer`
+    in the same store, with the same checks, guarantee, budget and results. Stop that server first.
     """
     require_service()
     from shuffledp.deploy.analyzer_server import open_analyzer, publish

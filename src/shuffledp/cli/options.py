@@ -27,8 +27,33 @@ from shuffledp.randomizers import registry
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class _Option(click.Option):
+    """An option, and the heading that ``--help`` shows it below."""
+
+    def __init__(self, *names: Any, heading: str, **how: Any) -> None:
+        super().__init__(*names, **how)
+        self.heading = heading
+
+
+def headed(context: click.Context, params: list[click.Parameter]) -> dict[str, list[Any]]:
+    """Return the usage and text of each option below its heading; --help goes below the last."""
+    found: dict[str, list[Any]] = {}
+    heading = "Options"
+    for each in params:
+        if isinstance(each, click.Option) and (record := each.get_help_record(context)):
+            heading = getattr(each, "heading", heading)
+            found.setdefault(heading, []).append(record)
+    return found
+
+
 class _Command(click.Command):
-    """A command that refuses a single option which is given twice: click takes the last."""
+    """A command whose ``--help`` has headings, and that refuses a single option given twice."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options below their headings."""
+        for heading, records in headed(ctx, self.get_params(ctx)).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the options as they were given, then have click parse them."""
@@ -82,7 +107,7 @@ def network() -> None:
     """Shuffle without a shuffler: users pass reports on along a graph.
 
     account computes the privacy after a number of rounds; prepare, relay, peer and collect run an
-    exchange. `shuffledp run --shuffler network` simulates one on a table.
+    exchange; `shuffledp run --shuffler network` simulates one on a table.
     """
 
 
@@ -268,22 +293,23 @@ _KINDS: dict[str, Any] = {
 
 
 # --------------------------------------------------------------------- tables of options
-def options(*tables: str | Callable[..., Any], **kinds: Any) -> Callable[[Command], Command]:
+def options(*tables: str, **kinds: Any) -> Callable[[Command], Command]:
     """Return a decorator that adds the options of tables, in the order of ``--help``.
+
+    A line such as ``Privacy:`` is the heading of the entries below it.
 
     An entry of a table is ``name=--flag KIND  Help.  [default: value] [required] [repeated]``, and
     goes on in indented lines. The name is the parameter's, where it is not the flag's. KIND is in
     `_KINDS`, unless ``kinds`` has that of the parameter, or ``[one|of|these]``; a flag has none.
-    ``[=value]`` is a default that ``--help`` does not show. An option for which this is not enough
-    stands among the tables, as click makes it.
+    ``[=value]`` is a default that ``--help`` does not show.
     """
     added: list[Callable[..., Any]] = []
-    for table in tables:
-        if isinstance(table, str):
-            entries = re.split(r"\n\s*(?=(?:\w+=)?--\w)", table.strip())
-            added += [_option(entry, kinds) for entry in entries]
+    heading = "Options"
+    for entry in re.split(r"\n\s*(?=(?:\w+=)?--\w|[A-Z].*:\n)", "\n".join(tables).strip()):
+        if entry.endswith(":"):
+            heading = entry[:-1]
         else:
-            added.append(table)
+            added.append(_option(entry.strip(), heading, kinds))
 
     def add(command: Command) -> Command:
         for option in reversed(added):
@@ -301,8 +327,8 @@ _ENTRY = re.compile(
 )
 
 
-def _option(entry: str, kinds: dict[str, Any]) -> Callable[..., Any]:
-    """Return the option that an entry of a table declares."""
+def _option(entry: str, heading: str, kinds: dict[str, Any]) -> Callable[..., Any]:
+    """Return the option that an entry of a table declares, below a heading."""
     found = _ENTRY.fullmatch(entry)
     assert found is not None, entry  # noqa: S101  # the tables are ours
     flag, kind, default = found["flag"], found["kind"], found["default"]
@@ -320,7 +346,7 @@ def _option(entry: str, kinds: dict[str, Any]) -> Callable[..., Any]:
         how |= {"default": default, "show_default": found["show"] != "="}
     if flag in _CALLBACKS:
         how |= {"expose_value": False, "callback": _CALLBACKS[flag]}
-    return click.option(flag, name, **how)
+    return click.option(flag, name, cls=_Option, heading=heading, **how)
 
 
 # --------------------------------------------------------------------- shared options
@@ -346,94 +372,99 @@ def _show_values(context: click.Context, _parameter: click.Parameter, shown: boo
 _CALLBACKS = {"--json": _set_json, "--show-values": _show_values}
 
 JSON = "as_json=--json  Print one JSON object instead of text."
-SHOW_VALUES = "--show-values  Show refused values in error messages, not only rows and columns."
-OUT = "--out PATH  Folder to create for {}.  [required]"
+SHOW_VALUES = "--show-values  Show refused values in error messages, beside rows and columns."
+OUT = "--out PATH  New folder for {}.  [required]"
 OVERWRITE = "--overwrite  Replace a folder of earlier results."
-SEED = "--seed N  Make a reproducible simulation, which protects nobody, and say so in the results."
+SEED = "--seed N  Simulate reproducibly; a simulation protects nobody, and its results say so."
 K = "domain_size=--k K  Number of possible answers; not needed for unary encodings."
 DIMENSION = "--dimension D  Length of the vectors, for privunit."
 CONFIDENCE = "--confidence FLOAT  Confidence of each interval.  [default: 0.95]"
 PLAN = """
-    plan_file=--plan FILE  File of `shuffledp plan --out`, with question, target, randomizer and
-        dummies.
+    plan_file=--plan FILE  Plan of `shuffledp plan --out`: question, target, randomizer and dummies.
     """
 MAX_EPSILON0 = """
-    --max-epsilon0 FLOAT  Largest local epsilon allowed beside --epsilon: the guarantee that is left
-        if the shuffler fails.
+    --max-epsilon0 FLOAT  Beside --epsilon: largest epsilon0 allowed, the guarantee if the shuffler
+        fails.
     """
 RANDOMIZER = (
-    f"--randomizer NAME  {'; '.join(f'{kind}: {names}' for kind, names in _NAMES.items())}; "
+    f"--randomizer NAME  For {'; '.join(f'{kind}: {names}' for kind, names in _NAMES.items())}; "
     "--max-answers: sampled:NAME or split:NAME with a NAME of categories."
 )
 
-# Which of the two is asked for, and the law of a report: for commands of the accountant.
+# The law of a report, and which of the two is asked for: for commands of the accountant.
 LAW = f"""
-    --delta FLOAT      Delta at which epsilon is computed, in (0, 1).
-    --epsilon FLOAT    Epsilon in nats at which delta is computed, instead.
-    --randomizer NAME  Categories: {_NAMES["categories"]}; numbers: {_NAMES["--mean"]}; vectors:
-        {_NAMES["--vector"]}; by default any.
+    Reports:
+    --randomizer NAME  By default the bound holds for any. Categories: {_NAMES["categories"]};
+        numbers: {_NAMES["--mean"]}; vectors: {_NAMES["--vector"]}.
     {K}
     {DIMENSION}
+    Result:
+    --delta FLOAT    Compute epsilon at this delta, in (0, 1).
+    --epsilon FLOAT  Compute delta at this epsilon, in nats.
     """
 
 # Who asks what, as a report says it.
 ABOUT = """
+    Report:
     --title TEXT         Heading of the report.  [=]
-    --question TEXT  The question as people read it.  [=]
-    --organisation TEXT  Who asks, for the report.  [=]
-    --contact TEXT       Whom to ask about the collection, for the report.  [=]
+    --question TEXT      Wording of the question, for the report.  [=]
+    --organisation TEXT  Name of the organisation that asks.  [=]
+    --contact TEXT       Contact for questions about the collection.  [=]
     """
 
 # How a result is estimated, and who asked what: for commands that end in a report.
 ESTIMATING = f"""
+    Estimates:
     {CONFIDENCE}
     --interval [wilson|wald|clopper-pearson]  Kind of interval for shares: wilson stays sensible for
         rare answers, wald is symmetric, clopper-pearson never covers too seldom and is wider.
         [default: wilson]
-    --simultaneous  Intervals that all hold at once with that confidence.
-    interval_about=--about [respondents|population]  Shown intervals: for the people who answered,
-        or for a population of which they are a random sample, which are wider. Files and charts
-        hold both.  [default: respondents]
-    post_processing=--post-process STEP  Make shares look possible at the price of bias: clip,
-        norm-sub or simplex; for several columns also consistent, which is unbiased. May be given
-        more than once.  [repeated]
+    --simultaneous  Choose intervals that hold all at once with that confidence.
+    interval_about=--about [respondents|population]  Print intervals for the people who answered, or
+        wider ones for a population of which they are a random sample. The files have both.
+        [default: respondents]
+    post_processing=--post-process STEP  clip, norm-sub and simplex make shares lie in [0, 1] or add
+        up to 1, and bias them; consistent, for several columns, is unbiased. Repeat for several
+        steps.  [repeated]
     {ABOUT}
     """
 
 # Who does the work: for commands that randomize, count or open many reports.
 WORK = """
+    Work:
     --processes N  Number of worker processes; by default the available cores, once the work takes a
-        second. The result does not depend on it.
-    --engine [processes|spark]  Processes of this machine (default), or Apache Spark, with the
-        session that spark-defaults.conf or PYSPARK_SUBMIT_ARGS sets.
+        second. Results do not depend on it.
+    --engine [processes|spark]  Processes of this machine (default), or Apache Spark with the
+        settings in spark-defaults.conf or PYSPARK_SUBMIT_ARGS.
     """
 
 # How a table is read: for all commands that take values from one.
 READING = """
     --csv-separator C  Separator of the columns; by default found in the file (comma, semicolon, tab
         or bar).
-    header=--no-header  The file begins with values; its columns are column_1, column_2 and so on.
+    header=--no-header  The first line holds values; columns are named column_1, column_2 and so on.
         [=True]
-    missing_texts=--missing-text TEXT  A text that stands for no answer, such as NA or -99, beside
-        empty, nan and null. May be given more than once.  [repeated]
+    missing_texts=--missing-text TEXT  Text that means no answer, such as NA or -99, beside empty,
+        nan and null. Repeat for several texts.  [repeated]
     """
 DECIMAL = "--decimal [.|,]  Decimal mark of all numbers in the table; by default found in the file."
 WAYS = {"csv_separator": None, "header": True, "decimal": None, "missing_texts": ()}
 
 # Options of networks.
 PROTOCOL = (
-    "--protocol [all|single]  Users finally hand in all reports they hold, or one.  [default: all]"
+    "--protocol [all|single]  At the end users hand in all reports they hold, or one drawn at "
+    "random.  [default: all]"
 )
 DISHONEST = """
-    num_dishonest=--dishonest N  Number of users who may tell the adversary their own reports: they
-        hide nobody and do not count.  [default: 0]
+    num_dishonest=--dishonest N  Number of users who may reveal their own reports: the guarantee
+        does not count on them.  [default: 0]
     """
 LAZY = """
-    laziness=--lazy P  Probability that a report rests in a round, by its own coin; needed on
-        bipartite graphs.  [default: 0.0]
+    laziness=--lazy P  Probability that a report stays where it is in a round; above 0 on bipartite
+        graphs.  [default: 0.0]
     """
 USERS = """
-    --users [worst|all]  all also states epsilon for 99, 90 and 50 % of the users; publish the
+    --users [worst|all]  all: also state epsilon for 99, 90 and 50 % of the users. Publish the
         epsilon of the worst user.  [default: worst]
     """
 

@@ -34,34 +34,38 @@ _LARGEST_K = 10**7
 )
 @options(
     f"""
-    --num-users N  Number of honest users expected.
-    --weights FILE  Table of users, who are drawn by public weights; instead of --num-users.
-    --weight COLUMN  Column of that table with the weights.
-    --most-weight X  Weights above this count as this.
+    Question:
     {QUESTION}
     domain_size=--k K  Number of possible answers, instead of a list.
-    --epsilon FLOAT    Central epsilon to meet, in nats.
-    --delta FLOAT  Central delta to meet, far below 1/users.
+    {shared.DIMENSION}
+    Users:
+    --num-users N  Number of honest users expected.
+    --weights FILE  Table of users who are drawn by public weights; instead of --num-users.
+    --weight COLUMN  Column of that table with the weights.
+    --most-weight X  Count larger weights as this.
+    Privacy:
+    --epsilon FLOAT  Central epsilon to meet, in nats.
+    --delta FLOAT    Central delta to meet, far below 1/users.
     {shared.MAX_EPSILON0}
-    --dummies [none|shuffler|users|best]  Who adds dummies: the shuffler, so that the target holds
-        whatever other users do; each honest user; or best, whichever errs least (none if that errs
-        at most 2 % more). none by default.
-    --no-local-noise  With dummies, instead of --max-epsilon0: reports may be the answers. Nothing
-        then protects users if the shuffler and the analyst work together.
-    --most-dummies N  Largest expected number of dummies; 10,000,000 by default. Sealing one takes
-        about 0.1 ms of a processor.
-    --frequency SHARE  Also state standard errors, with sampling, for an answer that this share of
-        users gives.
-    --dishonest N  Number of users who may lie, for the largest shift of an estimate; by default 1
-        of 100.
     --rounds T  Number of collections about the same people that meet the target together; 1 by
         default.
-    --epsilon0 FLOAT  Local epsilon, if it is fixed: computes the one other number that is left out.
-    {shared.DIMENSION}
     {shared.RANDOMIZER}
-    --figure PATH  Write an HTML page with the error of every randomizer as a chart.
-    --out FILE  File for the plan, as JSON, for `run --plan`, `estimate --plan` and `task
-        create --plan`.
+    --epsilon0 FLOAT  Fixed epsilon0: find the other number that is left out.
+    Dummies:
+    --dummies [none|shuffler|users|best]  Let the shuffler add dummies, so that the target holds
+        whatever other users do; or each honest user; or whichever errs least, none if that errs at
+        most 2 % more. none by default.
+    --no-local-noise  Let reports be the answers, instead of --max-epsilon0: nothing then protects
+        users if the shuffler and the analyst work together.
+    --most-dummies N  Largest expected number of dummies, 10,000,000 by default. Sealing one takes
+        about 0.1 ms of a processor.
+    Errors:
+    --frequency SHARE  Also state standard errors for an answer that this share of users gives, with
+        sampling.
+    --dishonest N  State by how much N lying users can shift an estimate; by default 1 of 100.
+    Output:
+    --out FILE  File for the plan, for the option --plan of `run`, `estimate` and `task create`.
+    --figure PATH  HTML page to write, with a chart of the error of every randomizer.
     {shared.JSON}
     """,
     figure=shared.page_path,
@@ -75,11 +79,11 @@ def plan(
 ) -> None:
     """Choose the randomizer and the largest epsilon0 that meet a central target.
 
-    Shows the other randomizers, the expected standard error, and what the same privacy would cost
-    without a shuffler (local model) and with a trusted curator (central model).
+    Prints the expected standard error, and compares other randomizers, collection without a
+    shuffler (local model) and a trusted curator (central model).
 
-    Without a question, or with --epsilon0, it finds the one number that is left out: epsilon0,
-    --num-users, --rounds, --epsilon or --delta.
+    Without a question it finds the one number left out of --epsilon0, --num-users, --rounds,
+    --epsilon and --delta.
     """
     words = Asked(asked)
     goal = shared.taken(asked, "epsilon", "delta")

@@ -30,44 +30,48 @@ _READING |= {"truncate": False, **shared.WAYS}
 @click.argument("table", type=shared.PATH)
 @options(
     f"""
+    Question:
     --column TEXT  Column with the values; each row is one user.
-    --epsilon FLOAT  Central epsilon to meet, in nats.
-    --delta FLOAT    Failure probability, far below 1/users.
-    {shared.MAX_EPSILON0}
-    {shared.PLAN}
-    {shared.OUT.format("results")}
     {QUESTION}
-    --weight COLUMN  Column of public weights, by which users are drawn: estimates are of their
-        weight, and the guarantee is of those drawn.
-    --most-weight X  Weights above this count as this: more users are drawn, for a little bias.
-    --other  Count answers outside the domain as "other" instead of stopping.
-    --missing [error|drop|category]  Rows without an answer: stop, leave them out (the number of
-        users then depends on the answers, outside the guarantee), or count them as "missing".
+    Privacy:
+    --epsilon FLOAT  Central epsilon to meet, in nats.
+    --delta FLOAT    Central delta to meet, far below 1/users.
+    {shared.MAX_EPSILON0}
+    --epsilon0 FLOAT  Fix epsilon0 instead of --epsilon; the central epsilon is computed.
+    {shared.RANDOMIZER}
+    {shared.PLAN}
+    --ledger FILE  Spend the guarantee from the budget in this ledger; if the budget does not cover
+        it, nothing is written or spent.
+    Table:
+    --missing [error|drop|category]  Rows without an answer: stop, leave them out (then the number
+        of users depends on the answers, outside the guarantee), or count them as "missing".
         [default: error]
+    --other  Count answers outside the domain as "other" instead of stopping.
     --clip  Move numbers outside the limits to the nearest inside, and shorten vectors that are too
         long, instead of stopping.
-    --separator TEXT  Separator of one person's answers, for --max-answers; by default a semicolon.
-    --truncate  Keep the first S answers of people who gave more, instead of stopping.
+    --separator TEXT  With --max-answers: separator of one person's answers, a semicolon by default.
+    --truncate  With --max-answers: keep the first S answers of a person, instead of stopping.
+    --weight COLUMN  Column of public weights, by which users are drawn: estimates speak for the
+        whole weight, the guarantee counts the users drawn.
+    --most-weight X  Count larger weights as this: more users are drawn, with a little bias.
     {shared.READING}
     {shared.DECIMAL}
+    {shared.SHOW_VALUES}
     {SHUFFLER}
     {GROUPING}
     {SHUFFLED}
-    {shared.RANDOMIZER}
-    --epsilon0 FLOAT  Fix the local epsilon instead of giving --epsilon; the central epsilon is
-        computed.
     {shared.ESTIMATING}
-    prior_file=--prior FILE  JSON file with the prior of an adversary: the report also states its
-        chance to guess one of k answers.
+    prior_file=--prior FILE  JSON file with an adversary's prior: the report also states how often
+        it guesses one of k answers right.
+    Simulation:
     {shared.SEED}
-    --dishonest N  With --seed: N random users send what raises the first estimate most; the result
-        states the shift, beside the largest possible one.
-    --ledger FILE  Spend the guarantee from the budget in this ledger first; if the budget does not
-        cover it, nothing is written or spent.
-    --save-reports  Also write the shuffled reports: reports.parquet, on Spark a folder.
+    --dishonest N  With --seed: let N random users send the reports that raise the first estimate
+        most, and state by how much.
     {shared.WORK}
+    Output:
+    {shared.OUT.format("results")}
     {shared.OVERWRITE}
-    {shared.SHOW_VALUES}
+    --save-reports  Also write the shuffled reports: reports.parquet, on Spark a folder.
     {shared.JSON}
     """,
 )
@@ -85,12 +89,11 @@ def run(
 ) -> None:
     """Randomize, shuffle and estimate the values in TABLE (CSV or Parquet).
 
-    Each row is one user. Values are answers from a domain unless another question is asked, such as
+    Each row is one user with one of several answers, unless another question is asked, such as
     --mean.
 
-    Writes estimates.csv, privacy.json and report.html into the folder of --out, all of them or
-    nothing; with --save-reports also reports.parquet, and with --shuffler mallows or
-    displacement rows.csv or rows.parquet.
+    Writes estimates.csv, privacy.json and report.html into --out, or nothing if anything fails.
+    --shuffler mallows and displacement also write rows.csv or rows.parquet.
     """
     from shuffledp.collection.leakage import json_of_run
 
@@ -234,17 +237,20 @@ def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
 @click.argument("reports", type=shared.PATH)
 @options(
     f"""
+    Plan:
     {shared.PLAN}
-    {shared.OUT.format("results")}
+    --num-users N  Number of true reports, if the plan has dummies: known to the shuffler, and part
+        of a file of `run --save-reports`.
+    --strict  Stop, instead of warning, if too few reports arrived for the planned epsilon.
+    Table:
     --missing [error|drop]  Rows without a report: stop, or leave them out.  [default: error]
     {shared.READING}
-    --num-users N  Number of true reports, if the plan has dummies: the shuffler knows it, and so
-        does a file of `run --save-reports`.
-    --dishonest N  Number of users who may have lied, for the largest shift of an estimate; by
-        default 1 of 100.
-    --strict  Refuse, instead of warning, if too few reports arrived to keep the planned epsilon.
+    Estimates:
+    --dishonest N  State by how much N lying users can shift an estimate; by default 1 of 100.
     {shared.ESTIMATING}
     {shared.WORK}
+    Output:
+    {shared.OUT.format("results")}
     {shared.OVERWRITE}
     {shared.JSON}
     """,
@@ -260,9 +266,9 @@ def estimate(
 ) -> None:
     """Estimate from REPORTS that users randomized under a plan.
 
-    REPORTS is a Parquet or CSV file with a column `report`, one row a user, in any order, or a
-    folder of Parquet files. Writes what `shuffledp run` writes. The guarantee is for the reports
-    that arrived. It assumes that nobody saw whose report is whose, and that each was drawn once
+    REPORTS is a Parquet or CSV file with a column `report` and one row a user, in any order, or a
+    folder of Parquet files. Writes the files of `shuffledp run`. The guarantee counts the reports
+    that arrived, and assumes that nobody saw whose report is whose and that each was drawn once
     with its own randomness.
     """
     from shuffledp.collection.leakage import json_of_run

@@ -41,21 +41,26 @@ _MISSED = (
 @click.argument("table", type=PATH, required=False)
 @options(
     f"""
+    One device:
     --value TEXT
-        The answer of this device; asked for if left out, since others may see a command line.
+        The answer, several with commas between them; asked for if left out, since others may see a
+        command line.
     --store FILE  File for the device's report, readable by its owner only; by default one for the
         task in the user's state folder.
-    --max-epsilon0 X  Refuse tasks with a larger epsilon0, in nats: the protection if the shuffler
+    Limits:
+    --max-epsilon0 X  Refuse tasks with a larger epsilon0, in nats: the guarantee if the shuffler
         fails.
-    --least-batch N  Refuse tasks that release batches of fewer reports; 2 by default. With a
+    --least-batch N  Refuse tasks that release batches of fewer reports, 2 by default. With a
         shuffler's dummies any batch passes a limit of 2.
-    --no-local-noise  Accept a task that sends answers without noise, where the shuffler and the
-        analyst together would see yours.
-    --operator-key HEX  Refuse tasks of another operator than this public key, which `shuffledp task
-        check` prints.
-    --column TEXT     Column of TABLE with the values; each row is one device.
+    --no-local-noise  Accept a task that sends answers without noise: the shuffler and the analyst
+        together would see yours.
+    --operator-key HEX  Refuse tasks of other operators than the one with this public key, which
+        `shuffledp task check` prints.
+    A fleet:
+    --column TEXT     Column of TABLE with the answers; each row is one device.
     {shared.READING}
     {shared.DECIMAL}
+    Both:
     --codes FILE  File of codes, one a line, if the shuffler requires them: the device's own, or one
         for each row of TABLE.
     {shared.JSON}
@@ -66,10 +71,10 @@ def send(
 ) -> None:
     """Answer the task in TASK_FILE as one device, or with TABLE as a fleet.
 
-    Prints the question, what the report reveals and the guarantees; then randomizes the answer
-    once, stores that report, and sends it. Started again it sends the same report.
+    Prints the question and the guarantees, then randomizes the answer once, stores that report and
+    sends it. Started again, it sends the same report.
 
-    TABLE is for pilots and load tests: one report a row, with the true answers in one file.
+    TABLE is for pilots and load tests, since it holds all true answers in one file.
     """
     require_service()
     ways = shared.take_reading(device)

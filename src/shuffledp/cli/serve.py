@@ -19,18 +19,20 @@ _PAGES = ("survey", "pilot", "console")
 @click.argument("tasks", type=shared.PATH, nargs=-1)
 @options(
     """
-    --config PATH  For shuffler and analyzer: its file of settings.
-    --instance N
-        A further process of a shuffler with a PostgreSQL database: listens 2 N ports on.  [=0]
+    Shuffler and analyzer:
+    --config PATH  Settings of the server.
+    --instance N   Number of a further process of a shuffler with a PostgreSQL database; it listens
+        2 N ports on.  [=0]
     is_check=--check  Open settings, task, keys and store as the server would, compare private keys
         with the published list, and end. Stop the server first.
-    --accept-clock    Believe the clock, however far it is from when the server ran last, or from
-        the task's first epoch. Without it a difference of more than an epoch stops a shuffler from
-        taking in reports and closing epochs, and keys of an analyzer from being destroyed.
-    --listen ADDRESS:PORT  For pages: where they are.  [default: 127.0.0.1:8400]
-    --token FILE      For the console: file of a token, its password for other machines.
-    --title TEXT      For pages: heading of the survey; by default the first task's name.
-    --owner TEXT      For pages: name of the survey's owner.
+    --accept-clock    Accept the clock although it is more than an epoch from the server's last run
+        or the task's first epoch. Without this a shuffler then accepts no reports and closes no
+        epochs, and no key of an analyzer is destroyed.
+    Pages:
+    --listen ADDRESS:PORT  Address of the pages.  [default: 127.0.0.1:8400]
+    --title TEXT      Heading of the survey; by default the first task's name.
+    --owner TEXT      Name of the survey's owner.
+    --token FILE      For the console: file with its password for other machines.
     """,
     instance=click.IntRange(min=0),
 )
@@ -40,13 +42,13 @@ def serve(
 ) -> None:  # fmt: skip
     """Run a server of a task, or pages for TASKS, and print its URL.
 
-    The shuffler accepts sealed reports and releases them in batches, sorted and without names. The
-    analyzer fetches batches and stores estimates with their guarantee. After a crash the shuffler
-    has every report that it acknowledged, and the analyzer spends nothing twice.
+    shuffler accepts sealed reports and releases them in batches, sorted and without names. analyzer
+    fetches batches and stores estimates with their guarantee. A crash loses no report that was
+    acknowledged, and spends no budget twice.
 
-    survey is the page on which people answer TASKS, files or folders of tasks. console is the
-    operator's page: reports, epsilon, results, keys and alerts of folders of tasks. pilot runs all
-    of it for such folders in one process, to try it out.
+    survey is the page on which people answer TASKS, which are files or folders of tasks. console
+    shows the operator reports, epsilon, results, keys and alerts. pilot runs all of these in one
+    process, to try them out.
     """
     require_service()
     if role in _SERVERS:
@@ -106,14 +108,14 @@ def _serve_role(
 @cli.command(epilog="Example: shuffledp planner")
 @options(
     """
-    --listen ADDRESS:PORT  Where the page is, on this machine.  [default: 127.0.0.1:8401]
+    --listen ADDRESS:PORT  Address of the page, on this machine.  [default: 127.0.0.1:8401]
     """
 )
 def planner(*, listen: str) -> None:
-    """Serve a page that plans a collection as its form is filled in; prints its URL.
+    """Serve a page that plans a collection while its form is filled in; prints its URL.
 
-    It draws the expected error against epsilon, the cap on epsilon0 and the number of people, and
-    ends in the file of `shuffledp plan --out`.
+    Draws the expected error against epsilon, the largest epsilon0 and the number of people, and
+    offers the file of `shuffledp plan --out`.
     """
     require_service()
     from shuffledp.deploy.web.planner import serve_planner

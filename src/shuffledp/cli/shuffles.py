@@ -25,23 +25,24 @@ if TYPE_CHECKING:
 GROUP_SHUFFLERS = ("mallows", "displacement")
 
 GROUPING = """
+    Groups:
     by=--groups-by A,B  Group people by public columns, such as lat,lon or age.
     --metric [euclidean|haversine|absolute]  Distance between people; by default absolute for one
         column, else euclidean. haversine takes latitude and longitude in degrees.
-    --radius R  People at most this far apart share a group; for haversine a length such as 900m,
-        5km or 3mi.
-    --group-size G  A group is a person and the G - 1 nearest, instead of --radius.
+    --radius R  Largest distance to others in a person's group; for haversine such as 900m, 5km or
+        3mi.
+    --group-size G  Group each person with the G - 1 nearest, instead of by --radius.
     --groups-graph PATH  Group people by a graph: a file with one edge a row.
-    --hops H  With --groups-graph: people at most H edges apart share a group.  [default: 1]
+    --hops H  With --groups-graph: largest number of edges to others in a group.  [default: 1]
     --groups-file PATH  File of groups with columns group and member. Groups may overlap and must
         cover everybody.
-    id_column=--id COLUMN  Column by which edges or groups name people; by default row numbers from
-        0. Required on Spark: an id of each row that stays the same, such as a primary key.
-    --alpha FLOAT  Largest change of the adversary's log-odds by the order within a group: 0
-        shuffles uniformly, inf moves no report.
-    --rank-distance [kendall|hamming|cayley]  Distance between orders by which the Mallows model
-        decays. Only kendall keeps reports near; with many users it gives next to no central
-        amplification.  [default: kendall]
+    id_column=--id COLUMN  Column with the ids that edges or groups use; by default row numbers from
+        0. On Spark required, and the same in every run, such as a primary key.
+    --alpha FLOAT  Ordinal privacy loss, in nats: largest change of the adversary's log-odds by the
+        order within a group. 0 shuffles uniformly, inf moves no report.
+    --rank-distance [kendall|hamming|cayley]  Distance between orders in the Mallows model. Only
+        kendall keeps reports near their users; with many users it hardly lowers epsilon.
+        [default: kendall]
     """
 
 
@@ -68,20 +69,22 @@ def required_groups(ways: dict[str, Any] | None, alpha: float | None) -> "tuple[
 
 
 SHUFFLER = f"""
+    Shuffling:
     --shuffler [{"|".join(("uniform", *GROUP_SHUFFLERS, "network"))}]  Shuffle everybody; within
         groups, by a Mallows model or by noise on places; or through a network.  [default: uniform]
     """
 SHUFFLED = """
-    --keep A,B  Further public columns to release; nothing else of the table is released.
-    --graph PATH  File of edges between users, named by --id. Directions and repetitions do not
-        count, weights are refused. The graph must be connected, and not bipartite unless --lazy is
-        above 0.
-    --rounds T|auto  Rounds in which each report is passed on; auto (default) is the fewest that are
-        proved to bring epsilon within 1% of its limit.
-    --protocol [all|single]  At the end users hand in all reports that they hold (default), or one
-        of them, drawn at random.
-    laziness=--lazy X  Probability that a report rests in a round, by its own coin; by default 0.
-        Needed on bipartite graphs; not a model of users who are offline.
+    Groups:
+    --keep A,B  Further public columns to release with the reports.
+    Network:
+    --graph PATH  File of edges between users, named by --id: connected, without weights, and not
+        bipartite unless --lazy is above 0.
+    --rounds T|auto  Number of rounds in which each report is passed on; auto (default) is the
+        fewest that are proved to bring epsilon within 1% of its limit.
+    --protocol [all|single]  At the end users hand in all reports they hold (default), or one drawn
+        at random.
+    laziness=--lazy X  Probability that a report stays where it is in a round, 0 by default; above 0
+        on bipartite graphs. Not a model of users who are offline.
     --dummies LAW  Dummies that each user sends for every answer, such as poisson:0.001 for 0.001 on
         average.
     """

@@ -22,13 +22,16 @@ from shuffledp.core.errors import DataError
 @click.argument("results", type=shared.PATH)
 @options(
     f"""
+    Batches:
     epoch_seconds=--epoch DURATION  Time in which reports are gathered; by default as in the last
         round.
     --grace DURATION  Time after it in which reports are still accepted.  [default: 1h]
+    --codes FILE  The codes of the devices, one a line, if the shuffler requires them, as
+        in shuffler/codes.txt of round 1.
     {LISTEN}
-    --shuffler-url TEXT  Its URL for devices; by default as in the last round.
+    --shuffler-url TEXT  URL of the shuffler for devices; by default as in the last round.
     --analyzer-url TEXT  URL of the analyzer for devices.
-    --codes FILE  The codes of the devices, one a line, if the shuffler requires them.
+    Output:
     {shared.OUT.format("the task and its keys")}
     """
 )
@@ -43,10 +46,10 @@ def next_round(
     out: Path,
     **changed: Any,
 ) -> None:
-    """Make the task of a search's next round from the last round's task and its results.
+    """Make the next task of a search for popular texts from the last round's task and results.
 
-    FOLDER is the last round's, with task.bin and operator.key, and RESULTS what `shuffledp collect`
-    wrote. The promise is for the whole search and does not change; all keys are new but the
+    FOLDER is the last round's, with task.bin and operator.key, and RESULTS the folder written by
+    `shuffledp collect`. The promised epsilon covers the whole search. All keys are new except the
     operator's. The epoch begins now.
     """
     require_service()
