@@ -10,6 +10,7 @@ from scipy.stats import binom
 import shuffledp as sdp
 from oracles import profiles
 from shuffledp.amplification.registry import account_epsilon
+from shuffledp.leakage import account_leakage
 from shuffledp.randomizers import registry
 from shuffledp.report.precedents import PRECEDENTS
 
@@ -42,6 +43,39 @@ def test_two_people_together_have_the_stated_delta():
         page, f"epsilon is {epsilon:.3f} at delta = 1e-6, have delta = {exact * 1e6:.2f}e-6"
     )
     assert says(page, f"the limit is {limit * 1e6:.2f}e-6")
+
+
+def test_trust_models_have_the_stated_errors():
+    page, target = "docs/explanation/privacy-statement.md", {"epsilon": 1.0, "delta": 1e-6}
+    question = sdp.Categories([f"party {i}" for i in range(7)])
+    shuffled = sdp.plan(question, num_users=944, **target)
+    dummies = sdp.plan(question, num_users=944, **target, dummies="shuffler", max_epsilon0=6.0)
+    local, curator = (
+        f"{100 * each.standard_error_at_same_epsilon:.1f} %"
+        for each in (shuffled.local_model, shuffled.central_model)
+    )
+    crowd, hidden = (f"{100 * plan.expected_standard_error:.1f} %" for plan in (shuffled, dummies))
+    assert says(page, f"| {local} | {crowd} | {hidden}, at epsilon0 = 6 | {crowd} | {curator} |")
+
+
+@pytest.mark.parametrize("truth", [0.6, 0.9])
+def test_leakage_beside_epsilon_is_as_stated(truth):
+    users, page = 10_000, "docs/explanation/privacy-statement.md"
+    epsilon0 = math.log(truth / (1.0 - truth))
+    central = sdp.account(
+        epsilon0=epsilon0, num_users=users, delta=1e-8, randomizer="k-rr", domain_size=2
+    ).epsilon_upper
+    weak, strong = (
+        account_leakage(num_users=users, domain_size=2, truth=truth, adversary=adversary)
+        for adversary in ("uninformed", "strong")
+    )
+    both = f"{100 * weak.both.upper:.1f} % | {100 * strong.both.upper:.1f} %"
+    assert says(page, f"both, {truth:.0%} | {central:.3g} | {both} |".replace("0%", "0 %", 1))
+    alone = f"{100 * weak.shuffler.upper:.1f} % | {100 * strong.shuffler.upper:.0f} %"
+    assert says(page, f"reveal the last | {alone} |")
+    if truth == 0.6:
+        assert says(page, f"true in 60 % | {epsilon0:.2f} | 60 % | 60 % |")
+        assert weak.randomizer.upper == strong.randomizer.upper == pytest.approx(truth)
 
 
 def test_the_number_of_randomizers():
