@@ -11,6 +11,7 @@ import shuffledp as sdp
 from oracles import profiles
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.leakage import account_leakage
+from shuffledp.monitoring import plan_monitoring
 from shuffledp.randomizers import registry
 from shuffledp.report.precedents import PRECEDENTS
 
@@ -56,6 +57,23 @@ def test_trust_models_have_the_stated_errors():
     )
     crowd, hidden = (f"{100 * plan.expected_standard_error:.1f} %" for plan in (shuffled, dummies))
     assert says(page, f"| {local} | {crowd} | {hidden}, at epsilon0 = 6 | {crowd} | {curator} |")
+
+
+@pytest.mark.parametrize(("changes", "verdict"), [(1, "monitor"), (4, "even"), (16, "repeat")])
+def test_a_year_of_days_is_as_stated(changes, verdict):
+    plan = plan_monitoring(
+        periods=365, max_changes=changes, num_users=1_000_000, epsilon0=1.0, delta=1e-8
+    )
+    found = plan.comparison
+    few, central = found.few_answers.standard_error, found.everybody_central.standard_error
+    page = (ROOT / "docs/explanation/monitoring-or-repeating.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| 365 | {changes} |")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[3] == f"{found.standard_error:,.0f}"
+    assert cells[5].endswith(f" to {few:,.0f}")
+    assert cells[7] == f"{central:,.0f}"
+    assert plan.verdict.endswith(cells[9])
+    assert cells[9] == verdict
 
 
 @pytest.mark.parametrize("truth", [0.6, 0.9])
