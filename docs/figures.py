@@ -18,7 +18,6 @@ from typing import Any
 
 from shuffledp.accounting import ShuffledRelease, honest_users
 from shuffledp.accounting.profiles import named_profile
-from shuffledp.amplification.channel_rows import channel_profile
 from shuffledp.amplification.registry import METHODS, account_epsilon
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -35,9 +34,6 @@ USERS = tuple(m * 10**d for d in range(2, 9) for m in (1, 2, 5))
 LOSSES = (0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0)
 ROUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
-# One input is unlike the others, so that the pairs of the matrix are not symmetric.
-MATRIX = ((0.6, 0.3, 0.1), (0.3, 0.4, 0.3), (0.15, 0.25, 0.6))
 
 ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
@@ -87,28 +83,26 @@ def all_methods(profile: LocalProfile, num_users: int) -> Mapping[str, float | N
     return MappingProxyType(found)
 
 
-def over_users(
-    title: str, profile: Callable[[], LocalProfile], *highlighted: str, points: tuple[int, ...]
-) -> Figure:
+def over_users(title: str, profile: Callable[[], LocalProfile], *highlighted: str) -> Figure:
     """Return a figure of epsilon against the number of users."""
     law = cache(profile)
     return Figure(
         title=title,
         axis="number of users n",
-        points=points,
+        points=USERS,
         at=lambda users: all_methods(law(), int(users)),
         highlighted=highlighted,
     )
 
 
-def over_losses(title: str, profile: Callable[[float], LocalProfile], *highlighted: str) -> Figure:
+def over_losses(title: str, profile: Callable[[float], LocalProfile]) -> Figure:
     """Return a figure of epsilon against epsilon0."""
     return Figure(
         title=title,
         axis="local epsilon0",
         points=LOSSES,
         at=lambda loss: all_methods(profile(loss), NUM_USERS),
-        highlighted=highlighted,
+        highlighted=(),
     )
 
 
@@ -176,59 +170,22 @@ _K_RR = RandomizerFamily.K_RANDOMIZED_RESPONSE
 
 FIGURES: Mapping[str, Figure] = MappingProxyType(
     {
-        "clones": over_users(_ANY, any_randomizer, "clones", points=USERS),
-        "local": over_losses(_ANY_LOSS, any_randomizer, "local"),
+        "clones": over_users(_ANY, any_randomizer, "clones"),
         "lower-ends": over_losses(_ANY_LOSS, any_randomizer),
-        "feldman-2021": over_users(
-            _ANY, any_randomizer, "feldman-2021-numerical", "feldman-2021-closed", points=USERS
-        ),
-        "feldman-2023": over_users(_ANY, any_randomizer, "feldman-2023-closed", points=USERS),
-        "blanket-inequalities": over_losses(
-            _ANY_LOSS, any_randomizer, "blanket-hoeffding", "blanket-bennett"
-        ),
-        "erlingsson": over_users(
-            _ANY,
-            any_randomizer,
-            "erlingsson",
-            "erlingsson-moderate",
-            "erlingsson-composed",
-            points=USERS,
-        ),
         "binary-exact": over_users(
             "binary randomized response, epsilon0 = 1, delta = 1e-6",
             lambda: of_family(_K_RR, 2),
             "binary-exact",
-            points=USERS,
         ),
         "k-rr-blanket": over_users(
             "16-ary randomized response, epsilon0 = 1, delta = 1e-6",
             lambda: of_family(_K_RR, 16),
             "k-rr-blanket",
-            points=USERS,
-        ),
-        "unary-blanket": over_users(
-            "optimized unary encoding, 16 answers, epsilon0 = 1, delta = 1e-6",
-            lambda: of_family(RandomizerFamily.OPTIMIZED_UNARY, 16),
-            "unary-blanket",
-            points=USERS,
         ),
         "stated-blanket": over_users(
             "subset selection, 16 answers, epsilon0 = 1, delta = 1e-6",
             lambda: named_profile("subset-selection", epsilon0=EPSILON0, domain_size=16),
             "stated-blanket",
-            points=USERS,
-        ),
-        "channel-blanket": over_users(
-            "a matrix of 3 by 3, delta = 1e-6",
-            lambda: channel_profile(MATRIX),
-            "channel-blanket",
-            points=USERS[::3],
-        ),
-        "approximate-local": over_users(
-            "any (1, 1e-12)-LDP randomizer, delta = 1e-6",
-            lambda: LocalProfile(epsilon0=EPSILON0, delta0=1e-12),
-            "approximate-local",
-            points=USERS,
         ),
         "composition": Figure(
             title="any randomizer, epsilon0 = 1, n = 100 000 in each round, delta = 1e-6",

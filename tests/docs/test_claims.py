@@ -5,11 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.optimize import brentq
+from scipy.stats import binom, poisson
 
 import shuffledp as sdp
 from oracles import profiles
+from shuffledp.accounting.dummies import least_dummies
+from shuffledp.amplification.dummies import PairOfBins
 from shuffledp.amplification.registry import account_epsilon
+from shuffledp.core.profile import LocalProfile
 from shuffledp.leakage import account_leakage
 from shuffledp.monitoring import plan_monitoring
 from shuffledp.randomizers import registry
@@ -116,17 +120,61 @@ def test_all_known_deployments_are_on_the_page_about_epsilon():
 @pytest.mark.parametrize(
     ("profile", "num_users", "percent", "page", "words"),
     [
-        (profiles.k_rr(4.0, 3), 10**3, 0.1, "k-rr-blanket", r"while $\varepsilon_0\le4$"),
-        (profiles.k_rr(1.0, 3), 10**3, 0.1, "k-rr-blanket", "within 0.1 % for a thousand users"),
-        (profiles.k_rr(1.0, 3), 10**5, 1e-3, "k-rr-blanket", "from a hundred thousand on"),
-        (profiles.k_rr(5.0, 3), 10**3, 4.7, "k-rr-blanket", "4.7 % at a thousand users, $k=3$"),
-        (profiles.k_rr(8.0, 4), 10**4, 3.95, "k-rr-blanket", "3.9 % at ten thousand, $k=4$"),
-        (profiles.any_randomizer(2.0), 10**5, 6.0, "lower-ends", "6 % at 2"),
-        (profiles.any_randomizer(4.0), 10**5, 1.0, "lower-ends", "1 % at 4"),
-        (profiles.any_randomizer(4.0), 10**3, 3.1, "lower-ends", "With a thousand it is 3 % at 4"),
+        (profiles.k_rr(4.0, 3), 10**3, 0.1, "blankets", r"while $\varepsilon_0\le4$"),
+        (profiles.k_rr(1.0, 3), 10**3, 0.1, "blankets", "within 0.1 % for a thousand users"),
+        (profiles.k_rr(1.0, 3), 10**5, 1e-3, "blankets", "from a hundred thousand on"),
+        (profiles.k_rr(5.0, 3), 10**3, 4.7, "blankets", "4.7 % at a thousand users, $k=3$"),
+        (profiles.k_rr(8.0, 4), 10**4, 3.95, "blankets", "3.9 % at ten thousand, $k=4$"),
+        (profiles.any_randomizer(2.0), 10**5, 6.0, "kernel", "6 % at 2"),
+        (profiles.any_randomizer(4.0), 10**5, 1.0, "kernel", "1 % at 4"),
+        (profiles.any_randomizer(4.0), 10**3, 3.1, "kernel", "With a thousand it is 3 % at 4"),
     ],
 )
 def test_how_near_the_ends_are(profile, num_users, percent, page, words):
     gap = account_epsilon(profile, num_users=num_users, delta=1e-6).gap
     assert 0.7 * percent / 100.0 < gap <= percent / 100.0
     assert says(f"docs/results/{page}.md", words)
+
+
+def published_dummies(epsilon, delta):
+    """Variances of published protocols' dummies, by the formulas of docs/results/dummies.md."""
+    yield 200.0 * math.log(4.0 / delta) / epsilon**2
+    yield 6.6 * math.log(4.0 / delta) / math.tanh(epsilon / 2.0) ** 2
+    yield 32.0 * math.log(2.0 / delta) / epsilon**2
+    many = np.arange(1000)
+
+    def probability(mean):
+        # Pr(1 + X >= e^epsilon Y) for independent X and Y of a Poisson law.
+        few = np.ceil(math.exp(epsilon) * many - 1.0)
+        return float(np.sum(poisson.pmf(many, mean) * poisson.sf(few - 1.0, mean)))
+
+    yield brentq(lambda mean: probability(mean) - delta, 1.0, 512.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_dummies_beside_published_protocols(epsilon):
+    bare, delta, column = LocalProfile(epsilon0=math.inf), 1e-6, 3 if epsilon == 0.5 else 4
+    asked = {"epsilon": epsilon, "delta": delta, "num_users": 10**6}
+    shuffler = least_dummies(bare, sender="shuffler", **asked).variance
+    users = 1e6 * least_dummies(bare, sender="users", **asked).mean
+    page = (ROOT / "docs/results/dummies.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.count("|") == 5][2:]
+    found = [*published_dummies(epsilon, delta), users, shuffler]
+    assert [row[column].strip() for row in rows] == [f"{math.sqrt(each):.1f}" for each in found]
+
+    def coins_are_enough(number):
+        table = [(math.comb(number, ones) << 128) >> number for ones in range(number + 1)]
+        law = PairOfBins(table, missing=number / 2**128)
+        return law.enclose(epsilon).upper <= delta
+
+    four_times = int(16.0 * shuffler)
+    assert coins_are_enough(int(1.2 * four_times))
+    assert not coins_are_enough(four_times)
+
+
+@pytest.mark.parametrize(("k", "ratio"), [(2, math.sqrt(2.0)), (16, 1.0)])
+def test_dummies_beside_a_trusted_curator(k, ratio):
+    options = {"num_users": 1000, "epsilon": 1.0, "delta": 1e-6, "dummies": "best"}
+    plan = sdp.plan(sdp.Categories(range(k)), no_local_noise=True, **options)
+    curator = plan.central_model.standard_error_at_same_epsilon
+    assert plan.expected_standard_error / curator == pytest.approx(ratio, rel=0.05)

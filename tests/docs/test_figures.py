@@ -64,7 +64,7 @@ def test_best_is_between_the_unavoidable_end_and_every_method(figures):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["clones", "local", "composition", "honest-fraction"])
+@pytest.mark.parametrize("name", ["clones", "lower-ends", "composition", "honest-fraction"])
 def test_the_numbers_are_those_of_today(figures, name):
     data = figures.data_in((figures.FOLDER / f"{name}.svg").read_text("utf-8"))
     now = figures.data_of(figures.FIGURES[name])

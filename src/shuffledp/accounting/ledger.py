@@ -3,7 +3,7 @@
 Whoever looks at one result before choosing the next collection composes *adaptively chosen
 parameters*. The composed privacy loss of whatever happened to be chosen is then no valid bound
 (arXiv:2602.06756v2 proves this of every exact, f-DP, accounting). Two filters are valid, each
-proved in docs/results/composition.md. The first spending chooses, before which nothing was seen.
+proved below. The first spending chooses, before which nothing was seen.
 
 1. *Renyi*, unless sums admit more spendings like the first: the losses that hold with delta = 0
    add up to at most epsilon, or the Renyi divergences of one order, fixed beforehand, add up to at
@@ -15,6 +15,18 @@ proved in docs/results/composition.md. The first spending chooses, before which 
    delta_i fixed before it is made, and both add up to at most the budget (Rogers et al., basic
    composition). delta_i is half of what is left, or all of it where half does not suffice. So a
    first spending of exactly the budget's size fits.
+
+*Proof of 1, both rules together.* Let A be the transcripts on which the second rule held, total R.
+By the tower rule E_Q[(P/Q)^alpha; A] <= e^((alpha - 1) R), so by the conversion A contributes at
+most the delta set aside. Outside A the first rule held and P/Q <= e^epsilon. (The smaller of both
+filters, 1 and 2, at every step would not be valid.)
+
+*Proof of 2.* With (epsilon, delta) left claim P(S) <= e^epsilon Q(S) + delta for all that can
+follow. Let the next spending have (epsilon_1, delta_1) and lead to s with laws P_1, Q_1; by
+induction P_s(S) <= min(1, e^(epsilon - epsilon_1) Q_s(S)) + delta - delta_1. As P_1 <= e^epsilon_1
+Q_1 + (P_1 - e^epsilon_1 Q_1)_+, the last of mass at most delta_1, P(S) is at most delta - delta_1
+plus the integral of min(1, e^(epsilon - epsilon_1) Q_s(S)) over P_1(ds), hence at most delta +
+e^epsilon Q(S).
 
 A schedule whose parameters were fixed before the first result was seen needs no such care:
 ``adaptive=False`` composes it exactly, which is some per cent better.

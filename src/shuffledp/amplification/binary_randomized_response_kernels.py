@@ -38,8 +38,10 @@ def log_divergence_upper(
 ) -> float:
     """Return a Chernoff bound on ln of `pair_divergence`, rounded up; constant cost.
 
-    delta <= gain f(m) <= gain r^-M E[r^S] for 0 < r <= 1 and M >= m. The mode of S tilted by kappa
-    is such an M, and within 1 of its mean (Darroch 1964); docs/results/binary-exact.md.
+    delta <= gain f(m) <= gain r^-M E[r^S] for 0 < r <= 1 and M >= m. P(s) <= e Q(s) where
+    f(s - 1) >= kappa f(s), kappa = (p - e)/(p e - 1) <= 1, p = e^epsilon0. The mode M of S tilted
+    by kappa^s has kappa f(M + 1) <= f(M), so that m <= M, and is within 1 of its mean (Darroch
+    1964).
     """
     ratio = ratio_minus_one + 1.0
     q = 1.0 / (ratio + 1.0)

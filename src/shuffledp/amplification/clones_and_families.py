@@ -20,7 +20,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
 
 The pair of Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.1) is a law of (B), too:
 pair mass 1/p and ratios (h, l), h = 2p^2/(p+1), l = 2p/(p+1). It comes from the clone law by
-spreading each atom, so its bound is never below `clones` (docs/results/published-bounds.md).
+spreading each atom, so its bound is never below `clones` (docs/results/clones.md).
 
 Unary encodings (basic RAPPOR and OUE): blankets above, explicit data of the others below.
 
@@ -40,13 +40,13 @@ through the third bit, too: where it is not set, which is rare for the others an
 victim, the pair's bits have ratios (p, 1) and (1, p), and everything else is merged into one
 outcome. The second is nearly the blanket's own law from moderate epsilon0 on.
 
-Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/unary-blanket.md.
+Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/blankets.md.
 
 The same laws as lists of atoms, so that what changes every law in the same way, such as random
 participation, can change the list. The floats of a listed blanket are moved outward by more than
 their round-off, at most 8 units in the last place: masses down, the ratio p of the pair up by as
 much and more, weights p of neutral atoms down. None of it lowers a bound
-(docs/results/stated-blanket.md, "Exact laws").
+(docs/results/blankets.md, "Exact laws").
 """
 
 import math

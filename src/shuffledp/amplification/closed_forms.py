@@ -17,7 +17,51 @@ Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single 
   arXiv:1903.02837v2, Section 5, with Hoeffding's and with Bennett's inequality. The constants of
   paper and code could not be reconciled, so what is evaluated is what the proof gives.
 
-The proofs are in docs/results/published-bounds.md.
+Proofs that are ours, for e = e^epsilon:
+
+*Erlingsson et al. 2019, sharpened.* By the paper's proof of Theorem 8, step i of its swapping
+algorithm outputs a draw from mu = (1 - s) mu_0 + s mu_1 on one dataset and from mu' = (1 - s') mu_0
++ s' mu_1' on its neighbour, with mu_0, mu_1, mu_1' pairwise epsilon0-close and s, s' <= t =
+min(p^2/n, 1). The paper goes by way of mu_0 and pays twice. Directly, with a = mu_1/mu_0 and b =
+mu_1'/mu_0 in [1/p, p] and a/b <= p, mu/mu' = (1 + s (a - 1))/(1 + s' (b - 1)) <= 1 + t (p - 1).
+That is clear for b >= 1. For a <= 1 the ratio is at most 1/(1 - t (1 - 1/p)) <= 1 + t (p - 1), as t
+<= 1. Otherwise b < 1 < a and b >= a/p: it is at most (1 + t (a - 1))/(1 - t (1 - a/p)), which
+increases in a and is 1 + t (p - 1) at a = p. Finally n adaptive (e1, 0)-close steps are dominated
+by n binary randomized responses.
+
+*Feldman et al. 2021* is never below 2023: the first terms have the ratio sqrt(2 p/(p + 1)) >= 1,
+the second 2 p/(p + 1) >= 1, and the regime is contained in that one's.
+
+*Feldman et al. 2023.* Write r = 1/(p + 1), L = ln(2/delta) and m = r n >= 8 L. In the clone pair
+let N - 1 = C ~ Bin(n - 1, 2 r), D the difference of the two counts, and x = (p - 1) r D/N. Then
+P/Q = (1 + x)/(1 - x).
+
+1. Few clones: m - 1 <= mu/2 with mu = 2 r (n - 1), and Pr[C < mu/2] <= e^(-mu/8) <= e^(-2 L + r/4)
+   <= delta/2, since L >= ln 2 > r/4.
+2. A long walk: given C, under P, D <= Z + 1 with Z a fair walk of C steps, and
+   Pr[Z > sqrt(2 C L)] <= e^-L = delta/2 (Hoeffding).
+3. Otherwise x <= (p - 1) r u, u = (sqrt(2 L (N - 1)) + 1)/N, which falls in N, so take N = m. With
+   t = sqrt(2 L/m) <= 1/2 and w = 1/m, u <= t + (1 - t/2) w < 1. Then P/Q - 1 = 2 x/(1 - x) <=
+   (p - 1) r 2 u/(1 - u). It remains that u/(1 - u) <= 2 y for y = sqrt(t^2 + 2 w ln 2) + w =
+   sqrt(2 ln(4/delta)/m) + 1/m. From L >= ln 2, 2 w ln 2 <= t^2; by concavity y >= t + 2.148 w. So
+   2 y (1 - u) - u >= 2 t (1 - t) - t + w (4.296 (1 - t) - (1 - t/2)(1 + 2 t) - 4.296 (1 - t/2) w).
+   The first part is >= 0; the bracket is least at t = 1/2, w = t^2/(2 ln 2) = 0.181, where it is
+   0.06.
+
+So outside an event of probability delta under P, P/Q <= 1 + 4 (p - 1) r y, the closed form.
+
+*Balle et al. 2019.* Let L = g' (r0 - e r1) under the normalised blanket of mass g', g <= g' the
+mass counted (the blanket is shrunk), a = e - 1. By (B) of docs/results/kernel.md delta is at most
+E[(L_1 + ... + L_M)_+]/(g n), M ~ Bin(n, g), and E[L] = -a.
+
+- Hoeffding, L in an interval of length b: Pr[L_1 + ... + L_m > t] <= exp(-2 (m a + t)^2/(m b^2)) <=
+  exp(-2 m a^2/b^2 - 4 a t/b^2); integrate over t > 0.
+- Bennett, L <= b and E[L^2] <= c: E e^(s L) <= 1 - s a + (c/b^2)(e^(s b) - 1 - s b), because
+  (e^x - 1 - x)/x^2 increases. Chernoff at the best s gives Pr[L_1 + ... + L_m > t] <=
+  exp(-m (c/b^2) phi(u)), u = b (m a + t)/(m c), phi(u) = (1 + u) ln(1 + u) - u; by convexity of phi
+  the integral is at most b/ln(1 + B) exp(-m (c/b^2) phi(B)), B = a b/c.
+
+Last, E[e^(-M k)] = (1 - g (1 - e^-k))^n.
 """
 
 import math

@@ -23,7 +23,26 @@ With eta = 2 delta0/p, p = e^epsilon0 and e = e^epsilon,
 
 t = 1 - (1 - eta)^(n-1), where pure is `clones`; or `feldman_2021` (numerical) with eta = delta0/p;
 or the bound without any shuffling. The smallest counts. No bound is below delta0: the randomizer
-may reveal the value with that probability. Proof: docs/results/approximate-local.md.
+may reveal the value with that probability.
+
+*Proof.* Let P, Q be the report laws of the two inputs and O the law of the other reports.
+
+1. Where P > p Q move (P - p Q)/(p + 1) from P to Q, and mirrored where Q > p P: the ratio becomes p
+   there and stays in [1/p, p] elsewhere. At most delta0/(p + 1) moves either way. If the masses are
+   now 1 - d and 1 + d, move d back from the second law to the first where the second is larger,
+   never past equality. The results P~, Q~ are epsilon0-close laws with P~ + Q~ = P + Q. So (P - e
+   Q) - (P~ - e Q~) = (1 + e)(P - P~), whose positive part is at most (1 + e) delta0/(p + 1) in all.
+   Both moves go towards equality, so max(P~, Q~) <= max(P, Q).
+2. For another user's law R, sum (P/p - R)_+ <= delta0/p, and so for Q. Hence omega = (P~ + Q~)/(2
+   p) exceeds R by at most eta = delta0/p in all, and omega = max(P~, Q~)/p by at most eta = 2
+   delta0/p. Fill R up to omega and take the same mass away above it, never past omega. For all
+   others together that changes O to O~ at a total variation of at most t.
+3. For an event A let D(o) = (K_P(o) - e K_Q(o))(A), K(o) the law of the shuffled reports given the
+   others'. Going from O to O~ changes E D by at most t (sup D - inf D). By post-processing sup D <=
+   H(P~, Q~; e) <= (p - e)/(p + 1) and -inf D <= e - 1 + H(P~, Q~; e); together (1 + e)
+   tanh(epsilon0/2).
+4. For P~, Q~ and others above omega the pure bounds apply: the proof of `clones` needs only an
+   epsilon0-close pair and omega = max(P~, Q~)/p below the others' laws.
 """
 
 import math

@@ -52,8 +52,18 @@ def reduced_laws(attack: Sequence[BlanketAtom]) -> list[AtomLaw]:
 
     The pair with the largest ratio h / l stays, the others lose what tells the inputs apart, and
     what is then neutral is merged: all of it, or all but the lightest. Sums of so few outcomes are
-    narrow close to epsilon0, where the integral is not. docs/results/lower-ends.md has the proof
-    for the margins, u = `ATTACK_ACCURACY`.
+    narrow close to epsilon0, where the integral is not.
+
+    *Margins.* Stated masses and ratios are right to a relative u = `ATTACK_ACCURACY`; true values
+    have a star. Let w0 <= l be the weight of the base, the lightest outcome.
+
+    1. Base reports are merged into the pair until each of its atoms has mass (1 + 2 u) m >= m*. As
+       w0 <= l, the ratios stay at least (1 - 5 u) h and at most (1 + u) l: half a difference of at
+       least d = ((1 - 5 u) h - (1 + u) l)/2, a weight of at most c = (1 + u)(h + l)/2.
+    2. The walk of the pair is fair by exchange. A smaller step d is a contraction in convex order;
+       a larger weight lowers every sum.
+    3. The other merged outcome gets 1 + 2 u times its mass, at the cost of the lighter base; both
+       get 1 + 4 u times their mean weight. Each lowers every sum.
     """
     atoms = [(atom.mass, atom.ratio0, atom.ratio1) for atom in attack]
     if sorted(atoms) != sorted((mass, other, one) for mass, one, other in atoms):

@@ -7,7 +7,7 @@ neighbours in either order, and epsilon >= 0,
     delta_A(epsilon') <= q delta_M(epsilon),   e^epsilon' = 1 + q (e^epsilon - 1).
 
 Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647v2, Theorem 2 (advanced joint convexity).
-Proof: docs/results/subsampling.md.
+Proof: docs/results/composition.md.
 
 Every user takes part with probability q, by a coin of their own that nobody else sees.
 

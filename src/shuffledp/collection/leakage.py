@@ -2,9 +2,16 @@
 
 After anything the guarantee of the release bounds what is guessed. After a Mallows permutation
 those whose place is the least spread are the worst off: all alike under "hamming" and "cayley",
-those at the ends of the reference order under "kendall" (proof in docs/results/leakage-general.md).
+those at the ends of the reference order under "kendall".
 What bounds their V bounds it for everybody. After walks through a network, or noise on places,
 coins say who hides the report.
+
+*Proof.* V is convex and symmetric in the law M of the target's place, hence Schur-convex. Fix the
+order of all others, and put the target between them: from each place to the next the inversions
+with it change by one, so sorted they rise by 0 or 1, and the law of the place, in proportion to
+q^inversions, q = e^-theta, falls by at most a factor q from one sorted entry to the next. At the
+ends it is q^0, ..., q^(n-1) up to a factor, so its sums of the m largest entries are at least as
+large; averaging keeps that.
 """
 
 import math

@@ -437,7 +437,8 @@ def _chance_near_highest(
 ) -> tuple[float, float]:
     """Return a loss so far below the highest, relatively, and the chance of more; 0 if unknown.
 
-    By the upper end of the curve, or its lower one; the proof is in docs/results/composition.md.
+    By the upper end of the curve, or its lower one. Let h(x1) = 0, x1 = e^m and x = e^l < x1. As h
+    is convex, -h'(x) >= h(x)/(x1 - x), so Pr[L > l] = h(x) - x h'(x) >= h(x)/(1 - e^(l - m)).
     """
     loss = curve.highest * (1.0 - gap)
     if not loss < curve.highest < math.inf:
@@ -451,7 +452,9 @@ def certain_epsilon(parts: Curves, delta: float, *, upper: bool) -> float:
     """Return an epsilon at which the product of curves exceeds delta, without composing; or 0.
 
     By the upper ends of the curves, or rounded down by their lower ends. Where nearly every loss is
-    nearly the highest, so is the sum; the proof is in docs/results/composition.md.
+    nearly the highest, so is the sum: if a loss is above l with probability p, T rounds have
+    H(P^T, Q^T; e^epsilon) >= p^T (1 - e^(epsilon - T l)), which exceeds delta for all
+    epsilon < T l + ln(1 - delta p^-T).
     """
     best = 0.0
     for gap in _GAPS:
@@ -473,8 +476,9 @@ def certain_epsilon(parts: Curves, delta: float, *, upper: bool) -> float:
 def certain_delta(parts: Curves, epsilon: float) -> float:
     """Return a delta next to 1 that the lower ends of curves prove without composing; or 0.
 
-    A loss is above ``loss`` with some chance and never below minus the highest, so Hoeffding's
-    inequality keeps the sum far above epsilon; the proof is in docs/results/composition.md.
+    A loss is above l with probability at least p and never below -m, so the sum S of T has a mean
+    of at least mu = T (p l - (1 - p) m) and, by Hoeffding, Pr[S <= mu - (l + m) sqrt(a T/2)] is at
+    most e^-a. If that threshold is at least epsilon + a, delta is at least (1 - e^-a)^2.
     """
     for gap in (*_GAPS, *_WIDE_GAPS):
         mean, square = 0.0, 0.0

@@ -1,8 +1,32 @@
 """From exact probabilities and likelihood ratios to the atoms of a profile.
 
 A blanket is rounded so that the bound (B) of its atoms, taken as exact numbers, is at least that of
-the exact law, at every number of users and epsilon >= 0. docs/results/stated-blanket.md, section
-"Exact laws", has the proof; the error is a few units in the last place of each mass and ratio.
+the exact law, at every number of users and epsilon >= 0. The error is a few units in the last place
+of each mass and ratio. Write p = e^epsilon0, e = e^epsilon; *spread*, *favour* and *widen* are the
+steps of `shuffledp.amplification.stated_blanket`, none of which lowers (B).
+
+*One pair* (a; p, 1), (a; 1, p) beside neutral atoms (m; w, w) is rounded to floats a' <= a,
+p' a' >= p a, m' <= m and w' <= w. *Proof.* Spread and favour neutral atoms. Spread the pair to
+(a'; h, l), h = p a/a', l = a/a'. It remains that lowering l to 1 and raising h to p' do not lower
+(B). Given B pair reports and the weight Z >= 0 of all others, let H of the former favour the first
+input: S = H (h - e l) - (B - H)(e h - l) - (e - 1) Z > 0 just if H >= m. With T = Pr[H >= m] and
+b = Pr[Bin(B, 1/2) = m],
+
+    0 <= E[S_+ | B, Z] = (h - l)(1 + e) m b / 2 - (e - 1) ((h + l) B / 2 + Z) T,
+
+hence (1 + e) m b >= (e - 1) B T, so that the derivative ((1 + e) m b - (e - 1) B T)/2 of E[S_+] in
+h is >= 0, and -((1 + e) m b + (e - 1) B T)/2, the one in l, is <= 0.
+
+Pairs (a_j; p_j, 1) that differ by rounding only first become one of ratio p = max p_j and mass
+sum a_j (p_j + 1)/(p + 1), by spreading and widening.
+
+*Several pairs* (a_j; h_j, l_j), (a_j; l_j, h_j). Take floats H_j >= h_j and L_j <= l_j with
+H_j + L_j >= h_j + l_j, and a_j' >= a_j (h_j + l_j)/(H_j + L_j); for each pair lower the mass of a
+neutral atom of weight w <= (H_j + L_j)/2 by (a_j' (H_j + L_j) - a_j (h_j + l_j))/w; round neutral
+masses and weights down. *Proof.* Spread the pair, and the mass taken, to the weight (H_j + L_j)/2
+and widen both; the rest is favour.
+
+*Users who stay away* add (1 - q; 1, 1) and multiply masses by q, exactly.
 """
 
 import math

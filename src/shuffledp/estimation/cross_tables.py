@@ -3,6 +3,17 @@
 A part is a histogram of one column, or the cells of two columns' cross-table. Every estimate here
 is a sum of the parts' frequencies with coefficients that do not depend on the answers, so that it
 is unbiased and its standard error follows: docs/results/standard-errors.md.
+
+*Consistent tables.* A table is the sum of 1/k, of an effect of each column spread evenly over the
+other one's answers, and of a rest, orthogonal to each other. Two tables that share a column a
+disagree on its effect alone, and a table of m cells for each answer of a has norm(r)^2/m in it. So
+weighted least squares with the weight w_t for the cells of table t takes the mean of the marginals
+with weights proportional to w_t/m_t, spreads each one's change evenly, and leaves the rest.
+
+*Independence.* Cells of one part have the covariance D - n pi pi^T - v 1 1^T/k with D =
+diag(n pi + v). On sums of zero the least of norm(D^(-1/2) n (p - q)(f^ - r c^T))^2 over marginals r
+and c is Pearson's statistic, chi^2 with (k_a - 1)(k_b - 1) degrees of freedom in the limit; with
+dummies the covariance is smaller by a matrix of rank one, so that the test is a little cautious.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,12 @@ a group has the mean position r = ones / (ones + zeros). Of estimated shares T(r
 zeros has the mean 0 at the true r, whatever the size of the group; those r whose T(r) lies within z
 standard errors of 0 are Fieller's interval (1954). For groups of next to nobody that is every r.
 
-See docs/results/standard-errors.md.
+With dummies each bit of B, of weight w_b, is a message (group, bit), and totals add with these
+weights. A level's dummies of variance v_b add v_b (1 - 1/k)/(n (p - q))^2 to each total and -v_b/k
+over the same to their covariance, so that for v_b proportional to 1/w_b no other weights err less.
+Rounding counts as h/(4 n (2^B - 1)^2), and h r (1 - r)/n is added for a population only.
+
+The variances of T(r) and of a group's share are in docs/results/standard-errors.md.
 """
 
 from dataclasses import dataclass, replace

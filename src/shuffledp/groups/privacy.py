@@ -11,7 +11,15 @@ exchanging two entries of pi inside a block can change the distance (Cayley 1, H
 *Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
 alpha_w = theta Delta_w: if uniform shuffling of w users is (eps, delta)-private, the release is
 (eps + alpha_w, M delta)-private, where ln M is at most theta times the mean distance of a uniform
-permutation of w items.
+permutation of w items. *Proof.* Let tau be a uniform permutation of the window: with tau pi for pi
+the release Q_x is a uniform shuffle of the window, post-processed. If along each coset {tau pi}
+probabilities lie between M e^-alpha_w and M times their mean, P_x <= M Q_x <=
+M (e^eps Q_x' + delta) <= e^(eps + alpha_w) P_x' + M delta. Kendall: inversions with values outside
+the window stay, so d is a constant plus d(rho). Cayley: the cycles of tau pi that meet the window
+are those of tau times the first-return map of pi; the same. Hamming: if pi shows b of the window's
+places users of the window, of which F_b match, probabilities are proportional to e^(theta F_b); the
+ratios e^(theta b)/E e^(theta F_b) and E e^(theta F_b) grow with b, as F_(b+1) <= F_b + 1, and b = w
+is possible.
 
 What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
 
@@ -38,11 +46,21 @@ the k users of a set I, inside one group of r, with a probability of at most
 
 where Hyp(N, K, d) counts the marked among d drawn without replacement from N with K marked, if all
 of the group run one randomizer and the shuffle does not depend on the reports. The paper has the
-same with floor((r - k)/k) for R, which is never larger.
+same with floor((r - k)/k) for R, which is never larger: cut the others at random into so many
+disjoint sets of k; at most one has more than half of k marks.
+
+*Proof.* Fix the release z and the rows H named. A permutation s wins if more than k/2 of the rows
+that show I's reports are in H. For a set J of k users of the group outside I let s_J be s with the
+rows of I and J exchanged, in ascending order. (1) If s wins, each of the C(r - k, k) permutations
+s_J loses: J had fewer than k/2 rows in H. (2) A losing s' is s_J for at most C(r - k, k)/R pairs
+(s, J): J has more than k/2 rows of s' in H; if the r - k others have h <= k rows in H, a share
+Pr[Hyp(r - k, h, k) > k/2] of all J does, growing with h. (3) Pr[s|z] <= e^(2 k epsilon0 + alpha)
+Pr[s_J|z]: the permutations are neighbours, and the reports differ by k exchanges, each of a factor
+of at most e^(2 epsilon0). Sum (3) over the winning s and all J.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
 arXiv:2106.06603v3, Theorems 4.1 and 4.2 (for k < r/2; the proof covers k = r/2). R is ours, and
-docs/results/ordinal.md has the proofs.
+docs/results/grouped.md has the proofs.
 """
 
 import math

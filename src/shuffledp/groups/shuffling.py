@@ -131,7 +131,7 @@ class GroupShuffling(_InMemory):
 
     def _concealment(self) -> Concealment:
         # Places are alike under Hamming and Cayley; under Kendall the ends are the least spread
-        # (docs/results/leakage-general.md).
+        # (docs/results/leakage.md).
         return Concealment(places=partial(target_place_law, self.shuffler.model, 0))
 
 

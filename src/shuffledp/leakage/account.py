@@ -307,7 +307,7 @@ class Scene:
             )
         found = uninformed.many_values_ends(self.num_users, self.truth or 1.0, self.law())
         upper = min(found.upper, self._hidden_by_noise())
-        return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage-uninformed")
+        return _bound(found.lower, upper, "load", f"{_DERIVED}/leakage")
 
     def _worst_known(self) -> tuple[Bound, tuple[int, ...] | None]:
         """Return the largest success probability given all other values, and these values."""
@@ -323,7 +323,7 @@ class Scene:
             none,
             upper=min(self._hidden_by_noise(), 1.0 if worst is None else worst.upper),
             method=f"between {none.method} and the blanket",
-            source=f"{_DERIVED}/leakage-strong",
+            source=f"{_DERIVED}/leakage",
         )
         return ends, None
 

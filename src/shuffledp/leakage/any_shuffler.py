@@ -8,7 +8,7 @@ Palamidessi, FAST 2011, arXiv:1103.5188, for one individual.
 *Random crowds.* Where coins that do not depend on the data say which N others hide a
 report, V <= r + (p - r) E[V_S(N + 1)] for k-RR and a uniform prior; for whoever knows the others'
 values each of the N counts with probability k r only. V_S does not rise with n, so bounds on how
-rarely N misses some sizes are enough, and err upwards. Proofs: docs/results/leakage-general.md.
+rarely N misses some sizes are enough, and err upwards. Proofs: docs/results/leakage.md.
 
 *Some order.* The target's report is released at place j with probability M_j, by a permutation that
 does not look at reports; A_xy = q_x R_xy / s_y, and C is the mass of outcomes that only the target
@@ -17,7 +17,7 @@ sends. Then
     V = C + E[max_x sum_j M_j A_{x z_j}],   z_j independent of law s,   (1)
 
 enclosed by Samuelson's (2), Scarf's and Goldstein's (3) inequalities:
-docs/results/leakage-general.md. For two laws of the place V differs by at most V_N times the sum of
+docs/results/leakage.md. For two laws of the place V differs by at most V_N times the sum of
 (M_j - M'_j)_+, V_N being that without a shuffler.
 """
 
@@ -41,7 +41,7 @@ from shuffledp.leakage.counts.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.counts.others import Response
 
 #: Where results that are not from the literature are derived.
-SOURCE = "derived in the shuffledp documentation, results/leakage-general"
+SOURCE = "derived in the shuffledp documentation, results/leakage"
 
 _GUARANTEED = "The guarantee of this run holds, with all its assumptions."
 
@@ -80,7 +80,7 @@ def vulnerability_from_guarantee(
     does not hold where their values follow the target's: then they
     reveal it without any release. Cost: O(k log k).
 
-    Source: ours; docs/results/leakage-general.md, also that no smaller number holds for all of
+    Source: ours; docs/results/leakage.md, also that no smaller number holds for all of
     them.
 
     Examples
@@ -231,7 +231,7 @@ def positions_vulnerability(
     at few places, or for many values, they are up to twice what is leaked apart. ``place_law`` is
     taken as it is given: one that is off by t in total variation moves V by at most t V_N.
 
-    Source: ours; docs/results/leakage-general.md.
+    Source: ours; docs/results/leakage.md.
 
     Examples
     --------

@@ -6,7 +6,7 @@ A channel's rows sum to one.
 Row x is the law of the adversary's view where the secret is x. All that it can gain, for every
 prior and every gain function, follows from this matrix. C is refined by D if no prior and no gain
 function has a larger posterior vulnerability against D than against C, which holds exactly if D is
-C followed by some channel W: see docs/results/leakage-channels.md.
+C followed by some channel W: see docs/results/leakage.md.
 
 Source: Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith, "The Science of Quantitative
 Information Flow", Springer 2020, chapters 4, 8 and 9; McIver, Morgan, Smith, Espinoza, Meinicke,
@@ -25,7 +25,7 @@ Priors and rows that sum to one only within 1e-9 add as much.
 *Collections*: n users randomize, a shuffler hides who said what. A dataset is the tuple of the n
 values, one of k for each user; channels from datasets have k^n rows in lexicographic order,
 labelled with these tuples. Channels on histograms, tuples of k counts, are far smaller. The
-shuffler commutes with any randomizer: proof in docs/results/leakage-channels.md.
+shuffler commutes with any randomizer: proof in docs/results/leakage.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1, Definitions 1, 2, 7, 8, 10, 13 and 23.
@@ -395,7 +395,7 @@ def is_refined_by(
     A linear program with k m + 2 n m variables for C of shape n x k and D of shape n x m: 2 s at
     n = k = m = 40. Channels with many outputs are best reduced first.
 
-    Source: Jurado et al. 2023, Theorem 4; docs/results/leakage-channels.md.
+    Source: Jurado et al. 2023, Theorem 4; docs/results/leakage.md.
 
     Examples
     --------
@@ -631,7 +631,7 @@ def min_capacity_bits(channel: Channel | ArrayLike) -> float:
     -----
     Attained by guessing the secret under the uniform prior. Source: Alvim, Chatzikokolakis,
     Palamidessi, Smith, "Measuring Information Leakage Using Generalized Gain Functions", CSF 2012,
-    the "Miracle" theorem; docs/results/leakage-channels.md.
+    the "Miracle" theorem; docs/results/leakage.md.
 
     Examples
     --------

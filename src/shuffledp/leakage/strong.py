@@ -18,11 +18,11 @@ G of their histogram, and with q the target's prior
 *The worst knowledge.* Two values and k-RR: half of the others for each value where n - 1 is even;
 else all knowledge is compared up to 500 others, and lies between computed ends beyond. More values:
 all counts are compared where they are few; else ends that hold for every knowledge.
-Proofs: docs/results/leakage-strong.md.
+Proofs: docs/results/leakage.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; what is beyond
-it is ours, docs/results/leakage-strong.md.
+it is ours, docs/results/leakage.md.
 """
 
 import math
@@ -54,7 +54,7 @@ _ULP = math.ulp(1.0)
 
 SOURCE = (
     "Jurado, Gonze, Alvim, Palamidessi, CSF 2023, hal-04349295v1, Section V, corrected and "
-    "extended in the shuffledp documentation, results/leakage-strong"
+    "extended in the shuffledp documentation, results/leakage"
 )
 ASSUMPTIONS = (
     "The adversary guesses one target's value once, and knows its prior law.",
@@ -167,7 +167,7 @@ def strong_vulnerability(
     Rows of a channel are divided by their sums; of two reports, the probabilities of the second are
     taken as exact.
 
-    Source: docs/results/leakage-strong.md.
+    Source: docs/results/leakage.md.
 
     Examples
     --------

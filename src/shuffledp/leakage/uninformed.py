@@ -5,7 +5,7 @@ is released (Prop. 14), p for reports without a shuffle (Prop. 15), V_S = E[larg
 for a shuffle alone (Props. 16 and 20, Theorem 17), and V_NS = r + (p - r) V_S for both (Props. 18
 and 21, Theorem 19, eq. 17). For any prior, channel and crowd see `exchangeable_vulnerability`; for
 randomized response with very many values `many_values_ends`. Proofs:
-docs/results/leakage-uninformed.md.
+docs/results/leakage.md.
 
 *An exchangeable crowd* is the mean of a maximum over one multinomial histogram: the target's value
 has law q and is reported by a channel R; the other n - 1 reports are independent with law s. With
@@ -278,8 +278,9 @@ def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:
     """Enclose how often one of n values is guessed right from all reports of k-RR, shuffled.
 
     However many values there are. Closest where weights q_x / s_x, s the law of a report, are much
-    the same: then V = k r q + (p - r) E[max_x w_x h_x] / n. Proof: docs/results/leakage-uninformed,
-    "Very many values".
+    the same: then V = k r q + (p - r) E[max_x w_x h_x] / n. In general sum_y A_xy h_y =
+    q_x ((p - r) h_x/s_x + r H) with H = sum_y h_y/s_y >= 0, E H = n k. Above: maximum of a sum.
+    Below: guess the x of the largest w_x h_x.
     """
     law = prior / math.fsum(prior)
     answer = (1.0 - truth) / (law.size - 1)
@@ -301,7 +302,7 @@ def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:
     return Enclosure(max(lower, best) - slack, min(max(upper, best) + slack, 1.0))
 
 
-SOURCE = f"derived in the shuffledp documentation, results/leakage-uninformed, after {PAPER}"
+SOURCE = f"derived in the shuffledp documentation, results/leakage, after {PAPER}"
 ASSUMPTIONS = (
     "The adversary guesses one target's value once, and knows its prior law.",
     "All other reports are independent of it and of one another, with one known law.",
@@ -364,7 +365,7 @@ def exchangeable_vulnerability(
     bound alone where the guesses that may change the outcome, times m, are above 4000. Error
     budget, beyond that of the way taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
 
-    Source: docs/results/leakage-uninformed.md; eq. 17 of Jurado et al. where the prior is uniform.
+    Source: docs/results/leakage.md; eq. 17 of Jurado et al. where the prior is uniform.
 
     Examples
     --------

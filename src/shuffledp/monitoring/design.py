@@ -124,7 +124,7 @@ class PredrawnSigns(SignLaw):
     (1 - z)^(i - 1) (1 + z)^(k - i), and so the gap p C(k-1, tau) / B;
     the radius maximises it, and no exchangeable law of the same loss has a larger gap. Where
     epsilon0 is above 44.4 + k ln 2 the law no longer changes. Ours,
-    docs/results/monitoring-laws.md, after the idea of FutureRand (Ohrimenko, Wirth, Wu,
+    docs/results/monitoring.md, after the idea of FutureRand (Ohrimenko, Wirth, Wu,
     arXiv:2112.12279).
     """
 
@@ -185,6 +185,13 @@ class SampledChange(SignLaw):
     """The client of Erlingsson et al.: one change out of k is reported, by randomized response.
 
     The gap is (2b - 1) / k; at most one sign of a client says anything.
+
+    Given the change reported the density of a client's reports is 2b, 2 (1 - b) or 1; the average
+    lies in [2 (1 - b), 2b] and reaches both ends if there are 2k periods. Where i of k reports are
+    turned it is 1 + gap (k - 2i), as of pre-drawn signs with densities F_i = 1 + gap (k - 2i) and
+    max F / min F = e^epsilon0, so no larger than the best threshold's. Equality would need F_i in
+    {min F, max F} for all i but one with (k - 2i)/k = gap > 0; for k >= 2 some i >= k/2 lies
+    strictly between.
     """
 
     name: ClassVar[str] = "sampled-change"

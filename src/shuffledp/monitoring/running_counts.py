@@ -17,7 +17,28 @@ depends on the tree and the estimator alone: simulated once, with a fixed seed, 
 order statistic that is too small with probability at most `QUANTILE_FAILURE_RATE`; where that is
 wider than Sidak's inequality allows, that one is taken.
 
-Proofs: docs/results/monitoring-estimates.md. Errors that are proved are Theorem 6 of
+Proofs: docs/results/monitoring-estimates.md; of smoothed counts here. In the tree of height m that
+t lies in let the node of height h on the path to t have t_h leaves in 1 ... t. With mu_m = 0,
+kappa_h = (t_h + 2^h mu_h)/(2^(h+1) - 1) and mu_(h-1) = mu_h - kappa_h, that node has the weight
+kappa_h; its child beside the path has the z-weight C = 1 + mu_(h-1) on the left, C = mu_(h-1) on
+the right, its descendants of height q the weight C 2^q/(2^h - 1). At each level weights are >= 0
+and do not fall up to the path, and are <= 0 and do not fall behind it.
+
+*Proof.* Let p be the children's estimate of the sum over the t_h leaves, y of the whole, v the
+variance of a child's. All leaves have the same covariance with the total, so Cov(p, y) =
+t_h/(2^h - 1). With S of the node the best estimates are p + Cov(p, y)/(2 v + 1) (S - y) and
+y + 2 v/(2 v + 1) (S - y); the first plus mu times the second is p + mu y + kappa (S - y). By
+induction -1 <= mu <= 0, and (2^(h+1) - 1) mu_(h-1) = (2^h - 1) mu_h - t_h with 0 <= t_h <= 2^h
+gives -mu_(h-1)/(2^h - 1) >= -mu_h/(2^(h+1) - 1) and
+(1 + mu_(h-1))/(2^h - 1) >= (1 + mu_h)/(2^(h+1) - 1).
+
+*max Q_h.* On either side of a peak an alternating sum lies between 0 and its term next to the peak,
+of the other sign than the peak's; so for weights >= 0 that rise and then fall the whole is at most
+the peak, and max Q_h = 0. For smoothed counts the parts X, Y up to the path and behind it have X^2,
+Y^2 at most their sums of squares, so Q_h <= 2 X Y <= 2 P_h N_h; a user who is on from one node to
+the other attains it.
+
+Errors that are proved are Theorem 6 of
 Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, "Amplification by Shuffling", SODA
 2019, arXiv:1811.12469v2, with constants.
 """

@@ -16,7 +16,29 @@ from what "all" hands in, and is sharper by sampling. Beside them the published 
 Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via Random
 Walks", SIGMOD 2022, arXiv:2204.03919, in forms that are proved, under their hypotheses.
 
-docs/results/network.md has all proofs.
+docs/results/network.md has all proofs but two.
+
+*Theorem 5.3.* L_j counts the reports at j, p = e^epsilon0. E norm(L)^2 = n + n (n - 1) S, and
+moving one report changes the norm by at most sqrt(2): by McDiarmid norm(L) <= n r except with
+probability delta_2. Given L the arrangement is uniform. Sort places by descending L, put the victim
+first in the first place and the others uniformly; exchange the victim with a uniform position I;
+release place by place. Given I = i in a place B not yet released, what was released has a
+likelihood R_(x_i)(y) for the first position's report y up to a common factor, between some b and p
+b; for i released before another factor in [1/p, p]. With z the share of positions released before,
+B holds I with probability at most t = p (L_B/n)/(1 - z + z/p). On both datasets B shows a mixture
+of the same mu_0 (I elsewhere) with mu_1, mu_1', of weights s, s' <= t, all ratios in [1/p, p]: the
+loss is at most ln(1 + t (p - 1)), as for `erlingsson-composed`. In the first place s = s' = L_1/n
+and a = mu_1/mu_0 may reach p^2; (1 + s (a - 1))/(1 + s (a/p - 1)) grows with a and is at most 1 + s
+p (p - 1). With h(z) = 1/(1 - z (1 - 1/p)) <= p the loss of B is at most p (p - 1) (L_B/n) h(z). As
+L falls and h grows, Chebyshev's sum inequality gives sum (L_B/n)^2 h^2 <= sum (L_B/n)^2 times the
+integral of h^2 over [0, 1], which is p; heterogeneous composition (Kairouz, Oh, Viswanath 2017,
+arXiv:1311.0776, Theorem 3.5) ends it. After finitely many rounds positions are not exchangeable and
+the proof fails.
+
+*Theorems 5.5 and 5.6.* A holder of nothing sends a report of the same randomizer for a fixed value.
+Reveal which value each place sends if the victim's report is left out; that report replaces the one
+of place j with probability Q_j <= P_v(j). Release by descending Q: place j shows the victim's with
+probability at most Q_j h(z), z the sum of Q before; sum (Q_j h)^2 <= p S as before.
 """
 
 import math

@@ -63,7 +63,7 @@ class Arrived:
     def doubts(
         self, terms: Terms, registered: NDArray[np.bool_], load: NDArray[np.float64]
     ) -> tuple[str, ...]:
-        """Reasons why losses may depend on the owners of reports (docs/results/delivery.md).
+        """Reasons why losses may depend on the owners of reports (docs/results/honest-users.md).
 
         ``load`` is the mean number of reports at each user after the last round.
         """
@@ -194,7 +194,7 @@ class Exchange:
         """Whether there are others among whom a report may hide, as far as is known here.
 
         Reports lost with holders who handed in nothing do no harm: what is seen is made from what
-        would be seen with them (docs/results/delivery.md).
+        would be seen with them (docs/results/honest-users.md).
         """
         return self.num_honest >= 2 and not self.doubts
 

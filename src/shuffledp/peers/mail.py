@@ -11,7 +11,7 @@ included, under a key of this round that only the two of them have. The recipien
 relay who was absent; each other neighbour's code must fit what arrived. The *transcript* is a
 digest of absences in all rounds so far; codes fit only between users who were shown the same.
 Who finds a shortfall sends codes that fit nothing from then on, so that it becomes known wherever
-the missing report could have gone (docs/results/delivery.md).
+the missing report could have gone (docs/results/honest-users.md).
 """
 
 import hmac

@@ -234,7 +234,10 @@ class PrivUnit(MeanRandomizer):
         """What the accountant needs: the loss, the blanket of opposite points, and an attack.
 
         Proved in docs/results/worst-pairs.md, for the law of real numbers; see the known limitation
-        above.
+        above. The measure q of a part is a float with a relative error of at most 3e-10. Stated are
+        p' >= e^epsilon0, b' = (1 - 1e-9) b and a' = (1 - b')/(p' + 1): mass of (1, 1) is spread
+        onto the pair and outside the blanket with means kept, the pair is widened, and a', p' are
+        rounded as in `exact_atoms`.
         """
         measure = cap_measure(self.gamma, self.dimension)
         ratio = math.exp(self.epsilon0)

@@ -1,7 +1,21 @@
 """Public weights: each user takes part with a probability in proportion to the weight.
 
 Plain estimates from those who take part are then estimates of the users' weight, of any question,
-because users are drawn by what is public alone: see docs/results/standard-errors.md.
+because users are drawn by what is public alone.
+
+User i of n takes part with probability pi_i = w_i/w_max, by a coin that depends on nothing else.
+Let x_i be the value, F = sum w_i x_i/sum w_i, and F^ the plain mean of the m drawn (Hajek's
+estimator of a Poisson sample: all have the same weight over pi_i).
+
+*About these n users.* F^ - F = (1/m) sum I_i (x_i - F) with coins I_i and sum pi_i (x_i - F) = 0.
+To first order in 1/m it has the mean 0 and the variance sum pi_i (1 - pi_i)(x_i - F)^2/(sum pi_i)^2
+<= s^2/E m, where s^2 = sum pi_i (x_i - F)^2/sum pi_i is the variance of a value drawn by weight.
+
+*About a population.* Where pairs (w_i, x_i) are independent draws of one law, the values of the
+users drawn are, given m, independent draws of that law reweighted by w, whose mean is asked for: F^
+is unbiased with variance s^2/m. So the population's standard error, in which values drawn by weight
+show s^2, is the error of randomization, draw and sampling together. `standard_error` remains the
+error of randomization, about the m users drawn.
 """
 
 from collections.abc import Iterator

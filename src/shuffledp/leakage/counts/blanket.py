@@ -7,7 +7,7 @@ For a uniform target and k-RR, whatever the adversary knows of the n - 1 others,
 V_S(m) being the share of m balls in the fullest of k bins. For any prior q it is at most k max(q)
 times that; for any randomizer the blanket min_x R_xy takes the place of the uniform noise. V(m)
 does not rise with m, so the law of B may be cut into ranges that stand at their left ends. Proofs:
-docs/results/leakage-strong.md.
+docs/results/leakage.md.
 
 *The fullest of some bins where most balls may fall beside them.* n independent balls fall into
 each of b bins with chance r, and else into the rest: see `fullest_bin`.
@@ -144,7 +144,7 @@ def blanket_vulnerability_upper(
     -----
     Milliseconds, 20 ms at n = 1e9; up to a second where p is that close to 1/k.
 
-    Source: ours; docs/results/leakage-strong.md. The randomizer as in Jurado, Gonze, Alvim,
+    Source: ours; docs/results/leakage.md. The randomizer as in Jurado, Gonze, Alvim,
     Palamidessi, "Analyzing the Shuffle Model through the Lens of Quantitative Information Flow",
     CSF 2023, hal-04349295v1, Definition 10.
 

@@ -9,10 +9,13 @@ instead (`lattice_rule`).
 *Error budget.* Round-off and truncation of every chance times how much the sum amplifies it; loads
 left out above (Chernoff) and below (at most their number times the chance at the lowest load). All
 that is proved to first order in the round-off; truncation of the sum over loads is read off the
-decay of the Chebyshev coefficients, 16-fold. See docs/results/leakage-maximum-load.md.
+decay of the Chebyshev coefficients, 16-fold.
 
-*The recurrence*, for many balls in few bins: the first ball that would be one too many. With G_1 =
-1 and h_j(s) = Pr[Bin(s, 1/j) = m],
+*The recurrence*, for many balls in few bins. Let P_j(s) be the probability that s balls in j bins
+leave no bin above m >= n/k. Ball s + 1 is the first to overfill a bin if it falls on one of exactly
+m balls while no other has more, so P_j(s) = P_j(s + 1) + h_j(s) P_{j-1}(s - m), h_j(s) =
+Pr[Bin(s, 1/j) = m], and P_j(j m + 1) = 0. With the deficit i = j m - s, G_j(i) = P_j(j m - i) and
+G_1 = 1,
 
     G_j(i) = sum over 0 <= t <= i of h_j(j m - t) G_{j-1}(t),   Pr[max <= m] = G_k(k m - n).
 
@@ -30,7 +33,7 @@ Pr[Po(n) = n].
 is below 1e-19 of what matters are left out: some hundred are left from 16 bins on, and some forty
 where there is a rest, whatever n. *Round-off.* First-order effects of an error of 1e-14 of each
 mass and phase are added up. Bins of several means (`uneven_tails`) are multiplied as they are, each
-factor right to 3e-14. Proofs: docs/results/leakage-maximum-load.md.
+factor right to 3e-14.
 """
 
 import functools

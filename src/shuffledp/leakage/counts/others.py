@@ -4,7 +4,7 @@ Groups of users whose reports have one law are independent coins, or kinds. The 
 of ones, or of their histogram, comes from its characteristic function, a product of powers, by an
 inverse Fourier transform on a window outside which Bernstein's inequality leaves 1e-19. Each node's
 round-off is bounded; the l2 norm of these bounds bounds the l1 error of the masses, and so that of
-how often the best guess is right. docs/results/leakage-strong.md.
+how often the best guess is right. docs/results/leakage.md.
 """
 
 import math

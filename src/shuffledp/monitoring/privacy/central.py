@@ -20,7 +20,7 @@ greatest of its random signs, over all periods together; a history of m changes 
 i of the m reports differ from the changes, the density F_m(i) = sum_s r_s K_s(i), K_s(i) the
 coefficient of z^s in (1 + z)^(m - i) (1 - z)^i.
 
-Source: ours; docs/results/monitoring-central.md.
+Source: ours; docs/results/monitoring.md.
 """
 
 import math
@@ -38,7 +38,7 @@ from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.monitoring.privacy import likelihoods
 from shuffledp.monitoring.privacy.likelihoods import Crowd
 
-SOURCE = "derived in the shuffledp documentation, results/monitoring-central"
+SOURCE = "derived in the shuffledp documentation, results/monitoring"
 
 
 def local_guarantee(profile: MonitoringProfile) -> Bound:

@@ -15,7 +15,7 @@ order two by a Gaussian moment generating function, later ones by hypercontracti
 quantiles of the numbers of users. The lower end comes from an explicit pair of histories among
 users who never change: M = n, and nothing is lost to the blanket.
 
-Proofs: docs/results/monitoring-central.md.
+Proofs: docs/results/monitoring.md.
 """
 
 import math
@@ -257,6 +257,13 @@ def higher_order_shift(
 
     The parts beyond the shift have a mean of at most 2 tau together, given that the crowd is not
     too small, which has at most that chance. The shift is infinite where none can be proved.
+
+    *Order two.* Gaussians of variance 1/N_h in place of the means A_hj of signs do not lower the
+    moment generating function; the symmetric polynomial e_2 has the eigenvalues (k - 1)/2, once,
+    and -1/2. So for 0 <= t < 1/(k - 1) ln E exp(+-t sum_h N_h e_2(x A_h)) <= L psi_+-(t),
+    psi_+-(t) = -(ln(1 -+ (k - 1) t) + (k - 1) ln(1 +- t))/2. By Hoelder with weights 1/(1 + e) and
+    e/(1 + e), at l = t M/((1 + e) abs(r_2)) and with the sign s of r_2, ln E e^(l D_2) <=
+    L (psi_s(t) + e psi_-s(t))/(1 + e); y_+ <= exp(l y - 1)/l gives s_2.
     """
     in_all, at_level = crowd.quantiles(tail)
     second = float(profile.correlation(2)) * (1.0 if from_above else -1.0)
@@ -281,7 +288,13 @@ def higher_order_shift(
 def _later_shift(
     profile: MonitoringProfile, levels: int, each: int, factor: float, tail: float
 ) -> float:
-    """Return s_3 with E(D_3 - s_3)_+ <= tail: the least over a grid of orders p."""
+    """Return s_3 with E(D_3 - s_3)_+ <= tail: the least over a grid of orders p.
+
+    E e_i^2 <= C(k, i)/N_h^i. By hypercontractivity (Bonami; O'Donnell, "Analysis of Boolean
+    Functions", 2014, Theorem 9.21) the norm of order p >= 2 is at most (p - 1)^(i/2) times that of
+    order two, so with all N_h >= N the norm of D_3 is at most nu = (1 + e)/M sum_(i >= 3) abs(r_i)
+    sqrt((p - 1)^i C(k, i) L N^(2 - i)), and E(D_3 - s_3)_+ <= nu/p (nu/s_3 (p - 1)/p)^(p - 1).
+    """
     changes, later = profile.max_changes, enumerate(profile.sign_correlations[3:], start=3)
     found = {order: correlation for order, correlation in later if correlation}
     if not found:

@@ -166,7 +166,7 @@ def exact_position_bounds(
     Where not all places are ``seen``, reports at the others being lost, whatever they are, there is
     another law beside it: the mean of all laws on the places seen. Its ``low`` compares what P_i
     gives to these, and all else the law given that report i is at one of them: what a victim loses
-    is what is lost given that, times its chance (docs/results/delivery.md).
+    is what is lost given that, times its chance (docs/results/honest-users.md).
 
     Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 what
     place j lost by setting small numbers to 0, at most tau over all places (`move_laws`). A true
