@@ -198,7 +198,7 @@ def test_where_atoms_are_rounded_to_nearest_the_accountants_margin_makes_up(epsi
 
 @pytest.mark.parametrize("family", ["any", "k-rr", "symmetric-unary", "optimized-unary"])
 def test_families_known_by_their_loss_alone_err_upwards(family):
-    """Masses and ratios against 60 digits: the conditions of docs/results/stated-blanket.md."""
+    """Masses and ratios against 60 digits: the conditions of docs/results/blankets.md."""
     size = 16 if family == "k-rr" else None
     for epsilon0 in (1e-9, 0.3, 1.0, 5.0, 30.0):
         profile = LocalProfile(epsilon0=epsilon0, family=RandomizerFamily(family), domain_size=size)

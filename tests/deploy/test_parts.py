@@ -1,6 +1,6 @@
 """What is promised of a whole holds in each part: classes of a batch under one key, and what waits.
 
-`docs/results/honest-fraction.md` has the rule and its proof; the cases of the specification are in
+`docs/results/honest-users.md` has the rule and its proof; the cases of the specification are in
 `tests/vectors/deployment.json`.
 """
 
