@@ -72,7 +72,7 @@ def test_help_texts():
     assert {text: forms for text, forms in found.items() if forms} == {}
 
 
-@pytest.mark.parametrize("page", ["faq", "glossary", "commands"])
+@pytest.mark.parametrize("page", ["faq", "glossary", "commands", "guides", "tutorial"])
 def test_pages(page):
     path = ROOT / "docs" / page
     found = {

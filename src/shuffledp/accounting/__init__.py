@@ -9,7 +9,7 @@ Composition(365 x ShuffledRelease(epsilon0=1, num_users=100000) + 1 x StatedRele
 0.39
 
 A guarantee is for each user, and the same users are taken to be in every release. Docs:
-guides/composing and guides/ledger.
+guides/accounting.
 
 Names are loaded when they are first used, so that importing this module stays quick.
 """
