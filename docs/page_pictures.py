@@ -1,9 +1,10 @@
-"""Draws docs/_static/survey.png and console.png, the pages of a pilot, in Chromium.
+"""Draws docs/_static/survey.png and console.png, the pages of a pilot, and report.png, in Chromium.
 
 Run with the developers' tools: `.venv/bin/python docs/page_pictures.py`. The answers are made up.
 """
 
 import shutil
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -48,8 +49,18 @@ def record_of(task: sdp.deploy.Task, seed: int) -> dict[str, Any]:
     return found.to_json_dict() | {"parameters": known}
 
 
+def tutorial_report(folder: Path) -> Path:
+    """Write the report of docs/tutorial.md; return its path."""
+    counts = {"never": 5_200, "once": 1_600, "often": 1_000, "refused": 200}
+    plan = sdp.plan(sdp.Categories(list(counts)), num_users=8_000, epsilon=1.0, delta=1e-7)
+    result = sdp.run(plan, [each for each, count in counts.items() for _ in range(count)])
+    path = folder / "report.html"
+    result.report(path, about=sdp.collection.About(title="Driving after drinking"))
+    return path
+
+
 def main() -> None:
-    """Draw both pages."""
+    """Draw all three pages."""
     ways = task_of(sdp.Categories(CHOICES), "How do you come to work?")
     ill = task_of(sdp.Categories(["yes", "no"]), "Have you worked while ill this year?")
     watched = Watched(ways, FOLDER, {})
@@ -78,6 +89,10 @@ def main() -> None:
         page.screenshot(path=FOLDER / "survey.png")
         page.goto(f"{url}{CONSOLE}/{ways.task_id.hex()}")
         page.screenshot(path=FOLDER / "console.png")
+        with tempfile.TemporaryDirectory() as folder:
+            page.goto(tutorial_report(Path(folder)).as_uri())
+            top: Any = {"x": 0, "y": 0, "width": 720, "height": 615}
+            page.screenshot(path=FOLDER / "report.png", clip=top)
         browser.close()
     server.should_exit = True
 
