@@ -243,9 +243,8 @@ def test_a_plan_is_saved_and_loaded(plan, among_dummies, tmp_path):
     ("more", "message"),
     [
         ({"sink": list}, "sink"),
-        ({"shuffling": sdp.groups.GroupShuffling}, "leave all three out"),
+        ({"shuffling": sdp.groups.GroupShuffling}, "leave both out"),
         ({"post_processing": ["clip"]}, "post_processing"),
-        ({"dishonest": 9, "seed": 1}, "dishonest = 9"),
     ],
 )
 def test_a_run_refuses_what_rounds_do_not_have(plan, more, message):
@@ -276,6 +275,50 @@ def test_dishonest_users_of_the_last_round(plan, among_dummies):
     result = sdp.run(plan, ["one"] * 3000 + ["two"] * 1000, seed=1)
     last = result.estimates.discovery.rounds[-1].num_users
     assert result.largest_shift(7).tolist() == [pytest.approx(7 * influence / last)] * 2
+
+
+@pytest.mark.parametrize("which", ["plan", "among_dummies"])
+def test_as_many_liars_as_stated_have_a_false_text_found(which, request):
+    plan = request.getfixturevalue(which)
+    enough = plan.dishonest_prospects["forced_by"]
+    assert enough == (max if plan.dummies else sum)(
+        plan.question.forcing(plan.randomizer, NUM_USERS, plan.dummies)
+    )
+    texts, runs = ["one"] * 3000 + ["two"] * 1000, 20
+    found = [sdp.run(plan, texts, seed=seed, dishonest=enough).attack for seed in range(runs)]
+    assert binom.cdf(sum(each.shift > 0.0 for each in found), runs, 0.95) > _EACH
+    assert {each.label for each in found} == {"!"}
+    few = [sdp.run(plan, texts, seed=seed, dishonest=enough // 2).attack for seed in range(runs)]
+    # The negative control: half as many would be rejected.
+    assert binom.cdf(sum(each.shift > 0.0 for each in few), runs, 0.95) < _EACH
+
+
+@pytest.mark.parametrize("which", ["plan", "among_dummies"])
+def test_liars_who_are_many_move_a_share_by_nearly_the_largest_shift(which, request, tmp_path):
+    plan = request.getfixturevalue(which)
+    result = sdp.run(plan, ["one"] * 3000 + ["two"] * 1000, seed=2, dishonest=300)
+    bound, users = result.largest_shift(300)[0], result.estimates.discovery.rounds[-1].num_users
+    noise = 6.0 * plan.question.frequent_error(plan.randomizer, users, None, plan.dummies)
+    assert 0.5 * bound < result.attack.shift < bound + noise
+    page = " ".join(result.report(tmp_path / "r.html").read_text(encoding="utf-8").split())
+    for said in ("here they moved !", "can have a text of theirs found", "despite 300 a text"):
+        assert said in page
+        assert said in " ".join(str(result).split())
+    shown = result.to_json_dict()["dishonest"]
+    assert shown["forced_by"] == plan.to_json_dict()["dishonest"]["forced_by"]
+    assert shown["attack"]["shift"] == result.attack.shift
+
+
+def test_a_text_of_the_stated_share_is_found_whatever_some_send(plan):
+    share = plan.question.dishonest_prospects(30, plan.randomizer, NUM_USERS, ())["found_share"]
+    base = ASKED.prospects(plan.randomizer, NUM_USERS, ())["discovery"]["found_share"]
+    users = NUM_USERS // ASKED.num_rounds
+    # The noise of a larger share is larger by little: 30 reports of a round are what is added.
+    assert share - base == pytest.approx(30 * plan.randomizer.influence / users, rel=0.3)
+    hidden = plan.question.dishonest_prospects(NUM_USERS, plan.randomizer, NUM_USERS, ())
+    assert hidden["found_share"] is None
+    words = str(sdp.plan(ASKED, num_users=NUM_USERS, epsilon=2.0, delta=1e-6, dishonest=NUM_USERS))
+    assert "can keep any text from being found" in words
 
 
 def test_a_plan_takes_the_step_with_which_it_finds_the_smallest_share():

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import numpy as np
@@ -5,7 +6,15 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.estimation.discovery import BinLaw, Discovery, Round, least_count, left_by
+from shuffledp.estimation.discovery import (
+    BinLaw,
+    Discovery,
+    Round,
+    forcing,
+    least_count,
+    left_by,
+    share_despite,
+)
 
 P, Q = 0.4, 0.05
 DUMMIES = DummyLaw.from_text("gaussian:3:9")
@@ -102,3 +111,43 @@ def test_noise_is_told_apart_more_strictly_in_the_last_round():
     assert law.at_least(first) * 400 <= 20 / 8
     assert law.at_least(last) * 400 <= 0.05
     assert last > first
+
+
+@pytest.mark.parametrize("law", [BinLaw(P, Q, 40), BinLaw(P, Q, 30, DUMMIES)])
+@pytest.mark.parametrize("count", [14, 18, 24])
+def test_liars_who_raise_a_bin_to_a_count_are_the_fewest(law, count):
+    chances = []
+    for number in range(law.num_users + 1):
+        others = binom.pmf(np.arange(law.num_users - number + 1), law.num_users - number, Q)
+        others = with_dummies(others) if law.dummies else others
+        chances.append(others[max(count - number, 0) :].sum())
+    expected = int(np.argmax(np.array(chances) >= 0.95))
+    assert law.least_liars(count, 0.95) == expected > 0
+    assert law.least_liars(10_000, 0.95) == law.num_users + 1
+
+
+def test_no_choice_of_rounds_hides_a_text_that_is_found_despite_liars():
+    # Six users of two rounds, of whom two lie: all splits of them, before and after.
+    for before, after in itertools.product(range(3), repeat=2):
+        for users in range(before, before + 5):
+            here = users - before + after
+            for honest in range(users - before + 1):
+                first = least_count(BinLaw(P, Q, users), 3, 1, is_last=True) if users else 0
+                then = least_count(BinLaw(P, Q, here), 3, 1, is_last=True) if here else 0
+                # All liars here reported the text before, and none does now.
+                assert not (honest + before >= first + 2 and honest < then)
+
+
+def test_rounds_are_forced_together_and_a_share_despite_liars_is_larger():
+    rounds = [(BinLaw(P, Q, 200), Round(200, 9, 20)), (BinLaw(P, Q, 200), Round(200, 9, 26))]
+    enough = forcing(rounds)
+    chances = [
+        binom.sf(each.least_count - number - 1, 200 - number, Q)
+        for number, (_, each) in zip(enough, rounds, strict=True)
+    ]
+    assert math.prod(chances) >= 0.95 > math.prod(chances) - 0.1
+    shares = [share_despite(rounds, number) for number in (0, 10, 60, 150)]
+    assert shares[0] == Discovery.of(rounds).found_share
+    assert shares == sorted(shares)
+    assert shares[1] > 1.2 * shares[0]
+    assert math.isinf(shares[3])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.liars import FALSE_TEXT, DishonestUsers
 from shuffledp.collection.questions.heavy_hitters import codes
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.questions.rounds import LEAST_USERS
@@ -37,20 +38,29 @@ def discover(
     entropy: Entropy,
     collect: Callable[..., Any],
     options: EstimateOptions,
+    *,
+    liars: DishonestUsers | None = None,
 ) -> tuple[Any, FoundTexts, Released]:
     """Return the plan with the texts that were found, their shares, and what was released.
 
-    ``collect`` randomizes, shuffles and counts the values of some users, each once.
+    ``collect`` randomizes, shuffles and counts the values of some users, each once; simulated liars
+    among them choose their round.
     """
     asked, randomizer, dummies = plan.question, plan.randomizer, plan.dummies
     texts: NDArray[np.bytes_] = np.concatenate(list(column.blocks()))
     num_users, last = len(texts), asked.num_rounds - 1
     turns = None if dummies else _turns(num_users, asked.num_rounds, entropy)
+    if liars is not None and turns is not None:
+        turns[liars.users] = liars.turns(asked.forcing(randomizer, num_users, dummies))
     left, depth, rounds, released = [b""], 0, [], Released(0, 0, 0)
     for number, step in enumerate(asked.steps):
         bins = asked.bins_of(left, number)
         depth += step
         own = texts if turns is None else texts[turns == number]
+        if liars is not None:
+            members = np.arange(num_users) if turns is None else np.flatnonzero(turns == number)
+            false = codes(np.array([FALSE_TEXT.encode()]), bins, depth, asked.num_bins)
+            liars.aim(int(false[0]), members)
         blocks = (
             codes(own[start : start + _BLOCK], bins, depth, asked.num_bins)
             for start in range(0, len(own), _BLOCK)

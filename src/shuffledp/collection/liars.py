@@ -5,6 +5,7 @@ limited, though: that is the question's ``shift_by_one``, and is exact. Whoever 
 alone, and randomizes it as agreed, changes an estimate by less.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, SupportsIndex
 
@@ -22,13 +23,17 @@ from shuffledp.core.reports import Reports
 # Of so many users one is dishonest where no number is given.
 _ONE_OF = 100
 
+#: What simulated liars want to be found among texts; nobody has to have it.
+FALSE_TEXT = "!"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
     """A simulated attack: dishonest users send whatever raises the estimate of ``label`` most.
 
     ``shift`` is the change of that estimate from a run with the same random words in which all
-    users are honest.
+    users are honest. Of texts to be found the label is `FALSE_TEXT`, whose estimate is 0 unless it
+    is found.
     """
 
     label: str
@@ -96,6 +101,13 @@ class Influenced:
         """The largest change of any estimate that ``num_dishonest`` users can make."""
         return float(self.largest_shift(self.num_dishonest).max())
 
+    @property
+    def dishonest_prospects(self) -> dict[str, Any]:
+        """What else ``num_dishonest`` users can do to a search for texts; else nothing."""
+        of = self.randomizer, self.num_users, self.dummies
+        found: dict[str, Any] = self.question.dishonest_prospects(self.num_dishonest, *of)
+        return found
+
     def _dishonest_json(self) -> dict[str, object]:
         """Return the key of ``to_json_dict`` about dishonest users."""
         attack: Attack | None = getattr(self, "attack", None)
@@ -104,6 +116,7 @@ class Influenced:
                 "num_dishonest": self.num_dishonest,
                 "largest_shift": finite(self.most_shifted),
                 "attack": attack and asdict(attack),
+                **self.dishonest_prospects,
             }
         }
 
@@ -118,7 +131,7 @@ class DishonestUsers:
         self._report: NDArray[Any] = question.worst_report(randomizer, 0)
         # A stream that nothing else of a run draws from.
         drawn = Entropy.from_seed(seed).spawn().spawn().spawn().spawn().generator()
-        self._chosen = np.sort(drawn.choice(num_users, num_dishonest, replace=False))
+        self.users = self._chosen = np.sort(drawn.choice(num_users, num_dishonest, replace=False))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._law, name)
@@ -132,18 +145,32 @@ class DishonestUsers:
         of_user[self._chosen[slice(*ends)] - first] = self._report
         return Reports(data=data, fingerprint=self._law.fingerprint)
 
+    def aim(self, place: int, members: NDArray[np.integer[Any]]) -> None:
+        """Begin a round of these users, sorted, in which liars support the bin at a place."""
+        self._report, self._seen = self._law.report_for(place), 0
+        self._chosen = np.flatnonzero(np.isin(members, self.users))
 
-def attack_of(question: Any, randomizer: Any, attacked: Any, honest: Any) -> Attack:
-    """Return the attack on the first label, from the reports with it and without."""
-    both = (
-        question.estimate(randomizer, each, EstimateOptions()).columns()
-        for each in (attacked, honest)
-    )
-    after, before = (
-        float(next(found[name] for name in ("frequency", "mean") if name in found)[0])
-        for found in both
-    )
-    return Attack(label=question.labels[0], shift=after - before)
+    def turns(self, enough: Sequence[int]) -> NDArray[np.integer[Any]]:
+        """Return the liars' rounds: so many in each but the last, in which all others are."""
+        last = len(enough) - 1
+        early = np.arange(last).repeat(enough[:-1])[: len(self.users)]
+        return np.pad(early, (0, len(self.users) - len(early)), constant_values=last)
+
+
+def attack_of(attacked: tuple[Any, Any, Any], honest: tuple[Any, Any, Any]) -> Attack:
+    """Return the attack, from plan, estimates and aggregate with it and without."""
+    question = honest[0].question
+    label = FALSE_TEXT if question.has_rounds else question.labels[0]
+
+    def estimate(plan: Any, estimates: Any, aggregate: Any) -> float:
+        asked = plan.question
+        if not asked.has_rounds:  # before any post-processing
+            estimates = asked.estimate(plan.randomizer, aggregate, EstimateOptions())
+        found = estimates.columns()
+        values = found["frequency" if "frequency" in found else "mean"]
+        return float(dict(zip(asked.labels, values, strict=False)).get(label, 0.0))
+
+    return Attack(label=label, shift=estimate(*attacked) - estimate(*honest))
 
 
 def require_number(number: SupportsIndex, num_users: int) -> int:

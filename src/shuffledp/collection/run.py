@@ -127,7 +127,8 @@ def run(  # noqa: PLR0913  # one keyword an option
         for each answer.
     dishonest : int, optional
         Number of users, drawn at random, who send whatever raises the estimate of the first label
-        most: for simulations, whose result holds by how much it did. Takes two passes.
+        most: for simulations, whose result holds by how much it did. Where texts are to be found
+        they have a false one found, "!". Takes two passes.
     sink : callable, optional
         Is handed the shuffled reports, and has to consume them all.
     scratch : path, optional
@@ -181,30 +182,24 @@ def run(  # noqa: PLR0913  # one keyword an option
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
     liars = require_dishonest(dishonest, column.num_users, seed)
-    if plan.question.has_rounds and (sink is not None or shuffling != UNIFORM or liars):
+    if plan.question.has_rounds and (sink is not None or shuffling != UNIFORM):
         raise ParameterError(
-            f"sink, shuffling = {shuffling.name}, dishonest = {dishonest}: {plan.question.kind} "
-            "has a uniform shuffle of honest reports in each of several rounds, and keeps none; "
-            "leave all three out"
+            f"sink, shuffling = {shuffling.name}: {plan.question.kind} has a uniform shuffle in "
+            "each of several rounds, and keeps no reports; leave both out"
         )
     how: Any = {"shuffling": shuffling, "dummies": plan.dummies}
     how |= {"scratch": scratch, "on_progress": on_progress}
     how["engine"] = map if liars else engine  # who lies is drawn among all users, in their order
-    num_users, law = column.num_users, plan.randomizer
+    law, entropy = plan.randomizer, Entropy.choose(seed)
     if liars:
-        honest = collect(
-            law, column.blocks(), entropy=Entropy.choose(seed), num_users=num_users, **how
-        )
-        law = DishonestUsers(plan.question, law, liars, num_users=num_users, seed=seed)
-    entropy = Entropy.choose(seed)
-    gather = partial(collect, law, entropy=entropy, **how)
-    plan, estimates, aggregate = _gathered(
-        plan, column, options, gather, entropy=entropy, sink=sink
-    )
-    both = (aggregate, honest) if liars else ()
+        honest = _gathered(plan, column, options, law, entropy=Entropy.choose(seed), **how)
+        law = DishonestUsers(plan.question, law, liars, num_users=column.num_users, seed=seed)
+    done = _gathered(plan, column, options, law, entropy=entropy, sink=sink, **how)
+    attack = attack_of(done, honest) if liars else None
+    plan, estimates, aggregate = done
     is_bare = math.isinf(plan.randomizer.epsilon0)
-    done = _OF_TABLE.format("shuffled among dummies" if is_bare else "randomized and shuffled")
-    held = (*((done,) * (not entropy.is_simulation)), *getattr(law, "assumptions", ()))
+    told = _OF_TABLE.format("shuffled among dummies" if is_bare else "randomized and shuffled")
+    held = (*((told,) * (not entropy.is_simulation)), *getattr(law, "assumptions", ()))
     return _result(
         plan,
         for_all_users(estimates, column.num_users),
@@ -219,7 +214,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         seed=None if seed is None else int(seed),
         prior=belief,
         dishonest=liars or None,
-        attack=attack_of(plan.question, plan.randomizer, *both) if liars else None,
+        attack=attack,
         weights=column.weights,
     )
 
@@ -228,16 +223,19 @@ def _gathered(
     plan: Plan[EstimatesT],
     column: Column,
     options: EstimateOptions,
-    gather: Callable[..., Any],
+    law: Any,
     *,
     entropy: Entropy,
-    sink: ReportSink | None,
+    sink: ReportSink | None = None,
+    **how: Any,
 ) -> tuple[Plan[EstimatesT], Any, Any]:
     """Return the plan, its question with all that was found, estimates and the aggregate."""
+    gather: Callable[..., Any] = partial(collect, law, entropy=entropy, **how)
     if plan.question.has_rounds:
         from shuffledp.collection.discovery import discover
 
-        return discover(plan, column, entropy, gather, options)
+        liars = law if isinstance(law, DishonestUsers) else None
+        return discover(plan, column, entropy, gather, options, liars=liars)
     aggregate = gather(column.blocks(), num_users=column.num_users, sink=sink)
     return plan, plan.question.estimate(plan.randomizer, aggregate, options), aggregate
 

@@ -10,9 +10,11 @@ The lower tail of such a sum, below its mean less one, is at most that of equal 
 there are dummies everybody answers, so that the number of holders is known.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +63,18 @@ class BinLaw(NamedTuple):
         first, law = self._law(0.0)
         at_least = np.cumsum(law[::-1])  # of the last outcome, of the last two, ...
         return first + law.size - int(np.searchsorted(at_least, tail, side="right"))
+
+    def least_liars(self, count: int, chance: float) -> int:
+        """Return the least number of users whose support makes a bin reach a count.
+
+        With at least this chance, where nobody else has it; more than all if they are too few.
+        """
+
+        def suffices(number: int) -> bool:
+            others = self._replace(num_users=self.num_users - number)
+            return others.at_least(count - number) >= chance
+
+        return bisect_left(range(self.num_users + 1), True, key=suffices)
 
     def _law(self, share: float) -> tuple[int, NDArray[np.float64]]:
         """Return the first number of reports, and the probabilities from there."""
@@ -148,6 +162,27 @@ def least_count(law: BinLaw, num_bins: int, most: int, *, is_last: bool) -> int:
     most; before, so that they leave an eighth of the ``most`` prefixes in the mean.
     """
     return law.least_count((FALSE_PROBABILITY if is_last else _SPURIOUS * most) / num_bins)
+
+
+def forcing(rounds: Sequence[tuple[BinLaw, Round]]) -> tuple[int, ...]:
+    """Return for each round the dishonest users with whom a text of theirs is found.
+
+    With probability `FOUND_WITH` at least: rounds are independent of each other, given who lies.
+    """
+    least, chance = cache(BinLaw.least_liars), FOUND_WITH ** (1.0 / len(rounds))
+    return tuple(least(law, each.least_count, chance) for law, each in rounds)
+
+
+def share_despite(rounds: Sequence[tuple[BinLaw, Round]], num_dishonest: int) -> float:
+    """Return the share from which on a text is found although so many users are dishonest.
+
+    Each of them raises the least count of a round by one at most, or lowers the support of the text
+    by one, whichever round they choose; see docs/guides/popular-texts.md.
+    """
+    harder = (
+        (law, each._replace(least_count=each.least_count + num_dishonest)) for law, each in rounds
+    )
+    return Discovery.of(list(harder)).found_share
 
 
 def left_by(

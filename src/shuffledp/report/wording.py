@@ -357,7 +357,18 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
         moved = rounded(100.0 * attack.shift if is_share else attack.shift, up=False, digits=3)
         label = shorten(attack.label, _LONGEST_NAMED).replace("\u2026", "...")
         text += f"; here they moved {shown_label(label)} by {moved}{'%' * is_share}"
-    return [("dishonest users", text)]
+    rows = [("dishonest users", text)]
+    if found := subject.dishonest_prospects:
+        limit = "with probability 0.95 at least"
+        forced = f"{found['forced_by']:,} can have a text of theirs found, {limit}"
+        hidden = f"{number:,} can keep any text from being found"
+        if (share := found["found_share"]) is not None:
+            percent = rounded(100.0 * share, up=True)
+            hidden = (
+                f"despite {number:,} a text that {percent}% of the users have is found, {limit}"
+            )
+        rows += [("forced texts", forced), ("hidden texts", hidden)]
+    return rows
 
 
 def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -22,14 +22,17 @@ from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.guarantee import finite
 from shuffledp.core.lazy_polars import pl
 from shuffledp.estimation.discovery import (
     BinLaw,
     Discovery,
     FoundTexts,
     Round,
+    forcing,
     least_count,
     left_by,
+    share_despite,
 )
 from shuffledp.estimation.intervals import simultaneous_confidence
 from shuffledp.estimation.sampling import for_all_users
@@ -264,14 +267,32 @@ class HeavyHitters(question.Shares):
         p, q = randomizer.support_probabilities
         return BinLaw(p, q, num_users, next(iter(dummies), None))
 
-    def prospects(self, randomizer: Any, num_users: int, dummies: question.Laws) -> dict[str, Any]:
-        """Return expectations with all bins of each round in use, as JSON."""
+    def _planned(
+        self, randomizer: Any, num_users: int, dummies: question.Laws
+    ) -> list[tuple[BinLaw, Round]]:
+        """Return the rounds with all bins in use."""
         users, num_bins = self.users_a_round(num_users, dummies), self.num_bins - 1
         law, rounds = self.bin_law(randomizer, users, dummies), []
         for is_last in (False,) * (self.num_rounds - 1) + (True,):
             count = least_count(law, num_bins, self.most, is_last=is_last)
             rounds.append((law, Round(users, num_bins, count)))
-        return {"discovery": Discovery.of(rounds).to_json_dict()}
+        return rounds
+
+    def prospects(self, *of: Any) -> dict[str, Any]:
+        """Return expectations with all bins of each round in use, as JSON."""
+        return {"discovery": Discovery.of(self._planned(*of)).to_json_dict()}
+
+    def forcing(self, *of: Any) -> tuple[int, ...]:
+        """Return for each round the dishonest users with whom a text of theirs is found."""
+        return forcing(self._planned(*of))
+
+    def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
+        """Return how many users force a false text, and the share that some cannot hide."""
+        rounds = self._planned(*of)
+        enough, (law, _) = forcing(rounds), rounds[0]
+        forced_by = max(enough) if law.dummies else sum(enough)
+        despite = finite(share_despite(rounds, num_dishonest))
+        return {"forced_by": forced_by, "found_share": despite}
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for any step: the other shares are not known."""

@@ -151,6 +151,9 @@ class Question(Protocol[Estimates_co]):
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return all that one user can send that raises the estimate at a place most, as rows."""
 
+    def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
+        """Return what else so many dishonest users can do, JSON values by key; as `prospects`."""
+
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
         """Return the question, or those that only a plan tells apart; all have prospects."""
 
@@ -270,6 +273,10 @@ class Usual:
 
     def prospects(self, *_: Any) -> dict[str, Any]:
         """Return nothing: the errors say it all."""
+        return {}
+
+    def dishonest_prospects(self, *_: Any) -> dict[str, Any]:
+        """Return nothing: the largest change says it all."""
         return {}
 
 
