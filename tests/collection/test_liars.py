@@ -1,5 +1,6 @@
 """How far dishonest users can move an estimate: by enumeration of reports, and by the attack."""
 
+import dataclasses
 import itertools
 import math
 
@@ -12,12 +13,14 @@ from collection.dummy_plans import bits_plan, plan_with
 from shuffledp.collection.liars import DishonestUsers
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Reports
+from shuffledp.network.run import NetworkShuffling
 from shuffledp.randomizers import RANDOMIZERS
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.bit_sums import BitSums
 from shuffledp.randomizers.number_randomizer import Duchi, Piecewise
 from shuffledp.randomizers.parts import AllParts, SampledParts
 from shuffledp.randomizers.privunit import PrivUnit
+from shuffledp.report.wording import dishonest_facts
 
 HONEST = sdp.Entropy.from_seed(5)
 
@@ -231,6 +234,13 @@ def test_of_users_dummies_all_that_a_device_may_send_count():
         told = counts.less_dummies(plan.dummies[0], num_users=1000)
         found.append(law.estimate(told).frequency[0])
     assert max(found) - min(found) == pytest.approx(plan.largest_shift(1)[0])
+
+
+def test_of_peers_in_a_simulation_no_limit_is_known():
+    plan = dataclasses.replace(plan_with("poisson:0.05"), shuffling=NetworkShuffling)
+    assert math.isinf(plan.most_shifted)
+    assert plan.largest_shift(0).tolist() == [0.0] * 3
+    assert "no limit is known" in str(dict(dishonest_facts(plan)))
 
 
 def test_a_randomizer_that_does_not_say_has_no_limit():

@@ -20,7 +20,8 @@ from shuffledp.network.privacy import network_walk_epsilon
 from shuffledp.peers.collecting import fetch
 from shuffledp.peers.exchange_account import Exchange, ExchangeRecord
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.peer import PeerState
+from shuffledp.peers.mail import seal_report
+from shuffledp.peers.peer import Peer, PeerState
 from shuffledp.peers.preparing import prepare_terms, traffic_facts
 from shuffledp.peers.relay_client import RelayClient
 from shuffledp.peers.slots import per_neighbour_for, slots_for
@@ -55,8 +56,8 @@ def test_they_walk_with_the_report_and_are_taken_off(over):
     expected = (counted.support - (number - 6) / 2 - 6 * q) / (p - q)
     assert result.estimates.count == pytest.approx(expected)
     assert [str(law) for law in result.dummies] == ["poisson:2.0"]
-    most = max(collection.terms.slots)
-    assert any(f"hand in up to {most} reports" in text for text in result.warnings)
+    most = max(4 * slots for slots in collection.terms.slots)  # three rounds and the hand-in
+    assert any(f"can have up to {most} counted" in text for text in result.warnings)
     assert result.to_json_dict()["num_dummies"] == number - 6
 
 
@@ -67,6 +68,58 @@ def test_report_and_guesses_are_made_of_them_too(over):
     assert "which belong to nobody" in page
     assert "6 honest users, who send dummies" in page
     assert json_of_run(result)["leakage"]
+
+
+def test_a_peer_who_fills_every_message_moves_a_share_by_no_more_than_is_stated(
+    make_collection, monkeypatch
+):
+    collection = make_collection(dummies=LAW)
+    own, sent, honest = [], Peer.outgoing, Peer.hand_in
+
+    def fill(peer):
+        """Put reports of the answer 0 in every place of the next message of user 0."""
+        if peer.node == 0:
+            made = [seal_report(b"\0", collection.terms) for _ in range(collection.terms.slots[0])]
+            own.extend(made)
+            peer.state.held = made
+
+    def outgoing(peer, round_number):
+        if peer.state.sent_in != round_number:
+            fill(peer)
+        return sent(peer, round_number)
+
+    def hand_in(peer):
+        if not peer.state.handed_in:
+            fill(peer)
+        return honest(peer)
+
+    monkeypatch.setattr(Peer, "outgoing", outgoing)
+    monkeypatch.setattr(Peer, "hand_in", hand_in)
+    _, http = collection.relay()
+    collection.runner(http, EVERYBODY).run()
+    client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
+    fetched = fetch(collection.terms, collection.keys, client)
+    degrees = collection.graph.degrees.tolist()
+    assert len(own) == collection.terms.most_records(degrees) == 4 * collection.terms.slots[0]
+    reports, counted = fetched.collected.reports, len(fetched.collected.reports)
+    assert counted > 3 * collection.terms.slots[0]  # what filled the hand-in, and much of the rest
+    bound = result_of(collection, fetched).largest_shift(1)
+    # Beside the same reports of others: all tables of what one user may have counted.
+    others = [report for report in reports if report != b"\0"]
+    for number in (0, 1, len(own)):
+        shares = [
+            result_of(collection, fetched, reports=[*others, *each]).estimates.frequency
+            for each in ([b"\0"] * number, [b"\1"] * number)
+        ]
+        shift = shares[0] - shares[1]
+        assert np.abs(shift) == pytest.approx(number / len(own) * bound)
+    plan = replace_shuffling(result_of(collection, fetched), most_records=None)
+    assert (plan.largest_shift(1) < bound).all()  # the limit of a task would be too small
+
+
+def replace_shuffling(result, **changes):
+    """Return the result with another limit of its exchange."""
+    return replace(result, shuffling=replace(result.shuffling, **changes))
 
 
 def test_the_guarantee_is_that_of_a_network_with_as_many_dummies(over):
@@ -153,7 +206,8 @@ class TestTerms:
         assert made.digest() != plain.digest()
         assert made.dummies_each == 4.0
         facts = dict(traffic_facts(made, complete_graph(6)))
-        assert facts["dummies"] == "poisson:2.0, 4 reports of nobody a user on average"
+        most = f"{3 * max(made.slots):,} of a dishonest one"
+        assert facts["dummies"] == f"poisson:2.0, 4 reports of nobody a user on average, {most}"
 
     @pytest.mark.parametrize(
         ("more", "message"),

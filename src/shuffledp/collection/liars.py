@@ -48,6 +48,7 @@ class Influenced:
     question: Any
     randomizer: Any
     dummies: Any
+    shuffling: Any
     num_users: int
     dishonest: int | None
 
@@ -73,8 +74,9 @@ class Influenced:
         ndarray of float64
             For each label, one if there is none yet, in the unit of an estimate before any
             post-processing. Exact: some honest reports of theirs, and some others instead, reach
-            it; of columns in several pairs an upper bound. Where users send dummies, all messages
-            that a task takes of a device count. Infinite where it is not known.
+            it; of columns in several pairs an upper bound. Where users send dummies, all records
+            that a task takes of a device count, and in an exchange between peers all that a peer
+            can send, beside the reports of others that it loses. Infinite where it is not known.
 
         Examples
         --------
@@ -89,7 +91,9 @@ class Influenced:
         if not number:
             return np.zeros(labels)
         if self.dummies and self.dummies[0].sender == "users":
-            number *= self.dummies[0].rare_number(labels)
+            # Of a task the records that an upload has room for; an exchange has its own limit.
+            most = getattr(self.shuffling, "most_records", None)
+            number *= self.dummies[0].rare_number(labels) if most is None else most
         shift = self._shift_by_one()
         if callable(shift):
             return np.asarray(shift(number), dtype=np.float64)

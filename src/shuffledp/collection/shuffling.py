@@ -126,7 +126,8 @@ UNIFORM = UniformShuffling()
 class FinishedShuffling:
     """A shuffle that took place elsewhere: its reports can be estimated, and not shuffled again.
 
-    ``account`` maps a profile and delta to the guarantee of what arrived.
+    ``account`` maps a profile and delta to the guarantee of what arrived; ``most_records`` limits
+    what one user among others who send dummies can have counted.
     """
 
     name: str = "uniform"
@@ -134,6 +135,7 @@ class FinishedShuffling:
     dummy_senders: ClassVar[tuple[str, ...]] = ("shuffler", "users")
     account: Callable[[LocalProfile, float], Guarantee]
     concealment: Concealment | None = None
+    most_records: float | None = None
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, **_: Any

@@ -1,5 +1,6 @@
 """Running a collection whose reports travel through a network, and the facts about it."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +40,8 @@ class NetworkShuffling:
     name: ClassVar[str] = "network"
     remedy: ClassVar[str] = "let reports travel more rounds"
     dummy_senders: ClassVar[tuple[str, ...]] = ("users",)
+    #: The terms of an exchange limit the messages of a user; here they are not known.
+    most_records: ClassVar[float] = math.inf
 
     mixing: NetworkMixing
     rounds: int

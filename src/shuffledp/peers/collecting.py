@@ -197,7 +197,7 @@ def collection_result(
         guarantee=guarantee,
         estimates=for_all_users(estimates, num_users),
         dishonest=int(num_dishonest) or None,
-        shift_by_one=asked.question.shift_by_one(asked.randomizer, reports.num_reports, counts),
+        shift_by_one=asked.question.shift_by_one(asked.randomizer, counts.num_reports, counts),
         collected_by="devices",
         target_epsilon=guarantee.epsilon_upper,
         target_delta=delta,
@@ -220,6 +220,7 @@ def collection_result(
                 failure=min(exchange.overload, 1.0),
                 is_complete=False,  # some may have been lost, or rejected
             ),
+            most_records=terms.most_records(graph.degrees.tolist()),
         ),
     )
 
@@ -272,8 +273,9 @@ def _warnings(
         "accounts for the reports that stayed with them.": absences,
         f"{num_reports:,} reports came from {registered:,} users: somebody handed in "
         "reports of their own making, so no estimate can be trusted.": num_reports > registered,
-        f"Each user may hand in up to {max(terms.slots):,} reports, and among dummies nobody sees "
-        "which are too many: a dishonest one counts as often.": bool(terms.dummies),
+        f"Among dummies nobody sees which reports are too many: a dishonest user can have up to "
+        f"{terms.most_records(exchange.graph.degrees.tolist()):,} counted, in every message of "
+        "every round and of the hand-in.": bool(terms.dummies),
         f"{rejected:,} things handed in were no report, and were left out.": rejected,
     }
     return tuple(text for text, applies in found.items() if applies)

@@ -121,13 +121,14 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
         ("messages a user and round", _span(envelopes)),
         ("bytes a message", f"{terms.envelope_bytes:,}"),
         ("sent by a user in all", f"{_span(sent / 1000.0)} kB"),
-        *([("dummies", _dummies_text(terms))] if terms.dummies else []),
+        *([("dummies", _dummies_text(terms, graph))] if terms.dummies else []),
     )
 
 
-def _dummies_text(terms: Terms) -> str:
-    """Return the law and the mean number of a user's dummies."""
-    return f"{terms.dummies}, {terms.dummies_each:.4g} reports of nobody a user on average"
+def _dummies_text(terms: Terms, graph: Graph) -> str:
+    """Return the law, the mean number of a user's dummies, and the most of a dishonest one."""
+    most = f"{terms.most_records(graph.degrees.tolist()):,} of a dishonest one"
+    return f"{terms.dummies}, {terms.dummies_each:.4g} reports of nobody a user on average, {most}"
 
 
 def _span(values: NDArray[Any]) -> str:

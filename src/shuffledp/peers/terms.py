@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Final, Literal, Self
@@ -208,6 +209,16 @@ class Terms:
         if self.per_neighbour:
             return self.per_neighbour * num_neighbours
         return self.slots[node] if num_neighbours else 0
+
+    def most_records(self, degrees: Sequence[int]) -> int:
+        """Return the most reports of their own making that one user can have handed in.
+
+        In every envelope of every round, and in every place of the hand-in.
+        """
+        return max(
+            self.rounds * self.batch_size(node, degree) + self.slots[node]
+            for node, degree in enumerate(degrees)
+        )
 
     def digest(self) -> bytes:
         """Return the digest of all terms: 32 bytes that every message is bound to."""
