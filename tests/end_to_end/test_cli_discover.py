@@ -168,7 +168,7 @@ def test_tasks_of_rounds_that_cannot_be(invoke, tmp_path):
     assert invoke("plan", *ASKED, *TARGET, "--num-users", 4000, "--out", saved)[0] == 0
     given = [*ASKED, *TARGET, "--epsilon0", "2"]
     for how, words in (
-        (given, "--discover needs --bits here"),
+        (given, "bits is missing: devices need it"),
         ([*given, "--bits", "8", "--dummies", "poisson:0.01"], "do not go with this search"),
         (["--plan", saved, "--honest-fraction", "0.01"], "is too small for"),
     ):

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def url():
-    with serving(planner_app()) as found:
+def url(tmp_path_factory):
+    with serving(planner_app(tmp_path_factory.mktemp("planner"))) as found:
         yield found
 
 
@@ -44,11 +44,24 @@ def test_the_slider_plans_anew_and_keeps_the_form(visit, url):
     page.locator("input[name=people]").fill("none")
     expect(page.locator("#results")).to_contain_text("people = 'none' is no number")
     page.locator("input[name=people]").fill("2000")
-    page.locator("button").click()
+    page.get_by_role("button", name="Plan").click()
     expect(page.locator("#results")).to_contain_text("with 2,000 honest people")
     assert "people=2000" in page.url
     assert page.evaluate("window.same")
     assert page.complaints == []
     with page.expect_download() as found:
-        page.get_by_text("Download plan.json").click()
+        page.get_by_text("download plan.json").click()
     assert found.value.suggested_filename == "plan.json"
+
+
+def test_the_form_makes_a_task_and_says_why_not(visit, url):
+    page = visit()
+    page.goto(url + "/?people=1000&epsilon=1")
+    page.locator("input[name=folder]").fill("task")
+    page.get_by_role("button", name="Make the task").click()
+    expect(page.get_by_role("status")).to_contain_text("The folder task holds the task")
+    assert violations(page) == []
+    page.locator("input[name=folder]").fill("task")
+    page.get_by_role("button", name="Make the task").click()
+    expect(page.get_by_role("alert")).to_contain_text("task exists")
+    assert page.complaints == []

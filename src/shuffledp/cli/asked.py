@@ -5,7 +5,6 @@ A list of answers is the default; one option of each other kind asks for that.
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,10 +162,12 @@ class Asked:
         with_dummies: bool = False,
     ) -> "sdp.deploy.AskedTerms":
         """Return the question of a collection yet to come, with its randomizer."""
+        from shuffledp.deploy.creating import first_round
+
         question = self.question()
         if question is None:
             raise click.UsageError("give --domain or --domain-file: nobody's answers are known yet")
-        question = begun(question, with_dummies=with_dummies)
+        question = first_round(question, is_for_all=with_dummies)
         name, of = randomizer or next(iter(question.candidates())), sdp.deploy.AskedTerms.of
         return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
@@ -191,21 +192,6 @@ class Asked:
         if self._kind == "columns":
             return sdp.Columns.of(values), values
         return question, values
-
-
-def begun(question: Any, *, with_dummies: bool) -> Any:
-    """Return a question as devices get it: a search for popular texts at its first round."""
-    if not question.has_rounds:
-        return question
-    from shuffledp.collection.questions.rounds import Search
-
-    if question.bits is None:
-        raise click.UsageError(
-            "--discover needs --bits here, 4, 8, 12 or 16, or --plan: `shuffledp plan` finds those "
-            "that find the smallest share"
-        )
-    key = sdp.Entropy.from_operating_system().words(2).tobytes().hex()
-    return replace(question, search=Search(key, is_for_all=with_dummies))
 
 
 def _require_bins(kind: str, given: dict[str, Any]) -> None:

@@ -2,8 +2,6 @@
 
 import math
 import re
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,12 @@ import click
 import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.asked import QUESTION, Asked, begun
+from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import finite
 from shuffledp.report import discovery
 from shuffledp.report.dummies import upper_in_json, without_dummies
@@ -98,11 +95,8 @@ def create(
     analyzer.toml and the folder analyzer to the analyzer's; keep operator.key. The shuffler
     protects only if these are different people. Epochs begin now.
     """
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     from shuffledp.deploy.admission import new_codes
-    from shuffledp.deploy.servers.settings import write_task
-    from shuffledp.deploy.wire import ProtocolError
+    from shuffledp.deploy.creating import create_task
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch", "seal")
     names = ("randomizer", "epsilon0", "epsilon", "delta", "dummies", "no_local_noise")
@@ -114,32 +108,21 @@ def create(
         promise, remedy = _planned(plan_file, asked, text, honest_fraction, **promised)
     else:
         promise = _promised(asked, text, **promised)
-    if out.exists():
-        raise click.UsageError(f"{out} exists: choose another --out")
-    if promise["asked"].search:  # the devices of a round must not be parted
-        fields["num_epochs"] = 1
-    operator = Ed25519PrivateKey.generate()
-    made = sdp.deploy.Task(
-        **fields,
-        **promise,
-        shuffler_url=given["shuffler_url"] or f"http://{given['shuffler']}",
-        analyzer_url=given["analyzer_url"] or f"http://{given['analyzer']}",
-        start=0,
-        honest_ppm=round(honest_fraction * 1_000_000),
-        operator_key=operator.public_key().public_bytes_raw(),
+    urls = {name: given[name] for name in ("shuffler_url", "analyzer_url") if given[name]}
+    made = create_task(
+        out,
+        listen=(given["shuffler"], given["analyzer"]),
+        grace_seconds=given["grace"],
+        honest_fraction=honest_fraction,
+        codes=new_codes(num_codes),
+        remedy=remedy,
+        **fields | promise | urls,
     )
-    try:
-        made.check()
-    except ProtocolError as error:
-        raise DataError(f"{error}{remedy}") from None
-    made = replace(made, start=int(time.time()))  # the check may have taken minutes
     if 0 < num_codes < made.min_batch:
         few = f"codes = {num_codes:,} let in fewer reports an epoch than the least batch of "
         console.print_warnings(
             [f"{few}{made.min_batch:,}: a batch needs several epochs, or never comes about"]
         )
-    listen, codes = (given["shuffler"], given["analyzer"]), new_codes(num_codes)
-    write_task(out, made, operator, listen=listen, grace_seconds=given["grace"], codes=codes)
     say_task(made, out / "task.bin")
 
 
@@ -179,9 +162,10 @@ def _planned(
 ) -> tuple[dict[str, Any], str]:
     """Return the promise of a saved plan, all of whose users are honest, and advice.
 
-    Epsilon may be another. A file of a plan is of a uniform shuffle, the only one that a sorted
-    batch is: others are not saved.
+    Epsilon may be another.
     """
+    from shuffledp.deploy.creating import promise_of
+
     beside = [
         f"--{name.replace('_', '-')}" for name, each in others.items() if each not in (None, False)
     ]
@@ -189,20 +173,6 @@ def _planned(
         what = beside[0] if beside else "the question"
         raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
     found = sdp.Plan.load(file)
-    if found.rounds != 1 and not found.question.has_rounds:
-        raise click.UsageError(
-            f"{file} plans {found.rounds:,} rounds about the same people, and a device answers a "
-            "task once: plan one round"
-        )
-    if found.dummies and found.randomizer.name != "k-rr":
-        raise click.UsageError(
-            f"{file} plans {found.randomizer.name}, for which each user sends several messages, "
-            "and a device answers a task with one: plan with --dummies none"
-        )
-    loss = found.asked_epsilon0
-    name, is_bare = found.randomizer.name, math.isinf(loss)
-    asks = begun(found.question, with_dummies=bool(found.dummies))
-    terms = sdp.deploy.AskedTerms.of(asks, name, loss, text, no_local_noise=is_bare)
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
         f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
@@ -211,7 +181,7 @@ def _planned(
     said = {"epsilon": epsilon or plain(found.target_epsilon), "delta": plain(found.target_delta)}
     if protect_alone(found.dummies):
         remedy = ""
-    return {"asked": terms, "dummies": next(iter(found.dummies), None), **said}, remedy
+    return promise_of(found, text, **said), remedy
 
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")

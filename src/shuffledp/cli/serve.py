@@ -115,7 +115,7 @@ def planner(*, listen: str) -> None:
     """Serve a page that plans a collection while its form is filled in; prints its URL.
 
     Draws the expected error against epsilon, the largest epsilon0 and the number of people, and
-    offers the file of `shuffledp plan --out`.
+    offers the file of `shuffledp plan --out`, or makes its task in a new folder here.
     """
     require_service()
     from shuffledp.deploy.web.planner import serve_planner

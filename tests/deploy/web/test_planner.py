@@ -1,6 +1,9 @@
-"""The planner: the same plans as the command line's, targets that nothing meets, the file."""
+"""The planner: the same plans and tasks as the command line's, and what it refuses."""
 
+import asyncio
 import json
+import tomllib
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -8,7 +11,9 @@ import pytest
 import shuffledp as sdp
 from deploy.web.test_console import got
 from deploy.web.test_survey import HOSTILE
+from shuffledp.cli.main import main
 from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.servers.settings import read_task
 from shuffledp.deploy.web.planner import DEFAULTS, plan_of, planner_app, serve_planner, trade_offs
 
 SMALL = DEFAULTS | {"people": "1000", "epsilon": "1"}
@@ -79,6 +84,72 @@ def test_the_file_is_that_of_the_command_line(tmp_path):
     path = tmp_path / "plan.json"
     path.write_bytes(answer.content)
     assert sdp.Plan.load(path).guarantee == plan_of(form()).guarantee
+
+
+def posted(app, typed, *, host="localhost:8401", site="same-origin", client="127.0.0.1"):
+    """Return the answer to the form that makes a task."""
+
+    async def ask():
+        transport = httpx.ASGITransport(app=app, client=(client, 1))
+        headers = {"host": host, "sec-fetch-site": site}
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as made:
+            return await made.post(f"/?{query()}", data=typed, headers=headers)
+
+    return asyncio.run(ask())
+
+
+def settings_of(folder, role):
+    """Return a role's settings but for its keys."""
+    written = tomllib.loads((folder / f"{role}.toml").read_text("utf-8"))
+    return {name: each for name, each in written.items() if len(str(each)) < 64}
+
+
+def test_the_task_is_that_of_the_command_line(tmp_path):
+    app = planner_app(tmp_path)
+    answer = posted(app, {"folder": "one", "text": "Have you?"})
+    assert "The folder one holds the task" in answer.text
+    assert "shuffledp serve pilot one" in answer.text
+    plan = tmp_path / "plan.json"
+    plan_of(form()).save(plan)
+    how = ["--question", "Have you?", "--min-batch", "1000", "--out", str(tmp_path / "two")]
+    assert main(["task", "create", "--plan", str(plan), *how]) == 0
+    tasks = [read_task(tmp_path / each / "task.bin") for each in ("one", "two")]
+    first, second = (replace(each, start=0, operator_key=bytes(32)) for each in tasks)
+    assert first == second
+    assert tasks[0].task_id.hex() in answer.text
+    names = [
+        {str(each.relative_to(tmp_path / name)) for each in (tmp_path / name).rglob("*")}
+        for name in ("one", "two")
+    ]
+    assert names[0] == names[1]
+    for role in ("shuffler", "analyzer"):
+        assert settings_of(tmp_path / "one", role) == settings_of(tmp_path / "two", role)
+    again = posted(app, {"folder": "one"})
+    assert "No task was made." in again.text
+    assert "one exists: choose another" in again.text
+
+
+@pytest.mark.parametrize("folder", ["", "..", ".hidden", "a/b", "/x", "a\\b", "x" * 101, "é"])
+def test_a_folder_that_is_no_plain_name_is_refused(folder, tmp_path):
+    answer = posted(planner_app(tmp_path), {"folder": folder})
+    assert "is no plain name" in answer.text
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"site": "cross-site"},
+        {"site": "none"},
+        {"site": ""},
+        {"host": "evil.example:8401"},
+        {"client": "192.0.2.1"},
+    ],
+)
+def test_no_other_page_makes_a_task(wrong, tmp_path):
+    assert posted(planner_app(tmp_path), {"folder": "one"}, **wrong).status_code == 403
+    assert posted(planner_app(tmp_path), {"folder": "x" * 20_000}).status_code == 413
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_is_for_this_machine_alone():

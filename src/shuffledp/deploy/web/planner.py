@@ -1,13 +1,16 @@
 """The planner: ``plan`` as a form, with the error drawn against epsilon, epsilon0 and people.
 
-It asks no server and no data, and writes nothing: it ends in the file of ``plan --out``.
+It asks no server and no data. It ends in the file of ``plan --out``, or in the folder of ``task
+create --plan``, where it was started.
 """
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import anyio.to_thread
 from starlette.exceptions import HTTPException
@@ -19,6 +22,7 @@ from shuffledp.collection.plan import Plan, plan
 from shuffledp.collection.questions.categories import Categories
 from shuffledp.collection.questions.mean import Mean
 from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.deploy.creating import create_task, promise_of
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web.console import require_own_visitor, require_this_machine
 from shuffledp.deploy.web.pages import page_of, serve, static, with_compression
@@ -40,6 +44,18 @@ DEFAULTS: Final = {
 }
 _MOST_ANSWERS: Final = 1_000
 _MANY: Final = 1e15
+_MOST_BODY: Final = 10_000
+_FOLDER: Final = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
+
+# What `task create` takes where nothing else is said.
+_TASK: Final[dict[str, Any]] = {
+    "listen": ("127.0.0.1:8410", "127.0.0.1:8420"),
+    "grace_seconds": 3_600.0,
+    "epoch_seconds": 86_400,
+    "num_epochs": 30,
+    "short_batch": "hold",
+    "info": "a collection",
+}
 
 # Factors by which people, and the cap on epsilon0, differ in the charts.
 _PEOPLE: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -172,18 +188,45 @@ def _results(form: Form) -> dict[str, Any]:
         "binding": f"epsilon <= {rounded(found.guarantee.epsilon_upper, up=True)} at delta = "
         f"{given(found.target_delta)}, with {found.num_users:,} honest people",
         "command": f"shuffledp task create --plan plan.json --min-batch {least} --out task/",
+        "made": "",
+        "refused": "",
     }
 
 
-def planner_app() -> ASGIApp:
-    """Return the planner as an application, for this machine alone."""
+def created(home: Path, form: Form, folder: str, text: str) -> dict[str, Any]:
+    """Make the task of a form's plan in a new folder; return what the page says of it."""
+    try:
+        if not _FOLDER.fullmatch(folder):
+            raise ParameterError(
+                f"folder = {folder!r} is no plain name: give letters, digits, dots and dashes; it "
+                f"is made in {home}"
+            )
+        found = plan_of(form)
+        said = {"epsilon": given(found.target_epsilon), "delta": given(found.target_delta)}
+        promise = promise_of(found, text.strip(), **said)
+        made = create_task(home / folder, min_batch=found.num_users, **_TASK | promise)
+    except (ShuffledpError, OSError) as error:
+        return {"refused": str(error)}
+    return {"made": folder, "task_id": made.task_id.hex()}
 
-    async def page(request: Request) -> Response:
+
+def planner_app(home: Path = Path()) -> ASGIApp:
+    """Return the planner as an application, for this machine alone; tasks are made in ``home``."""
+
+    async def page(request: Request, **outcome: Any) -> Response:
         require_own_visitor(request)
         form = _form_of(request)
         results = await anyio.to_thread.run_sync(_results, form)
         facts = {"fields": dict(form), "query": request.url.query, "is_trial": False, **results}
-        return page_of("planner.html", facts, has_charts=True, has_form=True)
+        return page_of("planner.html", facts | outcome, has_charts=True, has_form=True)
+
+    async def create(request: Request) -> Response:
+        require_own_visitor(request)
+        if request.headers.get("sec-fetch-site") != "same-origin":
+            raise HTTPException(403, "a task is made by the form of this page alone")
+        typed = dict(parse_qsl((await http.body_of(request, _MOST_BODY)).decode(errors="replace")))
+        how = home.absolute(), _form_of(request), typed.get("folder", ""), typed.get("text", "")
+        return await page(request, **await anyio.to_thread.run_sync(created, *how))
 
     async def file(request: Request) -> Response:
         require_own_visitor(request)
@@ -198,6 +241,7 @@ def planner_app() -> ASGIApp:
 
     endpoints = {
         ("GET", "/"): page,
+        ("POST", "/"): create,
         ("GET", "/plan.json"): file,
         ("GET", "/static/{name}"): static,
     }

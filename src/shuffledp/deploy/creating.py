@@ -1,0 +1,86 @@
+"""A new task: what a plan decides of it, and the folder with its keys and settings."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.questions.rounds import Search
+from shuffledp.core.entropy import Entropy
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.servers.settings import write_task
+from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import ProtocolError
+
+
+def first_round(question: Any, *, is_for_all: bool) -> Any:
+    """Return a question as devices get it: a search for popular texts at its first round."""
+    if not question.has_rounds:
+        return question
+    key = Entropy.from_operating_system().words(2).tobytes().hex()
+    return replace(question, search=Search(key, is_for_all=is_for_all))
+
+
+def promise_of(plan: Plan, text: str = "", **said: str) -> dict[str, Any]:
+    """Return the fields of a task that a plan decides, with epsilon and delta as they are said.
+
+    Raise `DataError` where devices cannot answer it. A plan that is saved, or planned by a form, is
+    of a uniform shuffle, the only one that a sorted batch is.
+    """
+    if plan.rounds != 1 and not plan.question.has_rounds:
+        raise DataError(
+            f"the plan has {plan.rounds:,} rounds about the same people, and a device answers a "
+            "task once: plan one round"
+        )
+    name, loss = plan.randomizer.name, plan.asked_epsilon0
+    if plan.dummies and name != "k-rr":
+        raise DataError(
+            f"the plan has {name}, for which each user sends several messages, and a device "
+            "answers a task with one: plan without dummies"
+        )
+    question = first_round(plan.question, is_for_all=bool(plan.dummies))
+    asked = AskedTerms.of(question, name, loss, text, no_local_noise=math.isinf(loss))
+    return {"asked": asked, "dummies": next(iter(plan.dummies), None), **said}
+
+
+def create_task(
+    folder: Path,
+    *,
+    listen: tuple[str, str],
+    grace_seconds: float,
+    honest_fraction: float = 1.0,
+    codes: Sequence[bytes] = (),
+    remedy: str = "",
+    **fields: Any,
+) -> Task:
+    """Write a task that begins now, its keys, and the settings of both servers into a new folder.
+
+    Devices reach the servers where they listen, unless ``fields`` say where else. ``remedy`` is
+    what to change where the promise does not hold.
+    """
+    if folder.exists():
+        raise ParameterError(f"{folder} exists: choose another folder with out=...")
+    if fields["asked"].search:  # the devices of a round must not be parted
+        fields["num_epochs"] = 1
+    operator = Ed25519PrivateKey.generate()
+    urls = (f"http://{each}" for each in listen)
+    reached = dict(zip(("shuffler_url", "analyzer_url"), urls, strict=True))
+    made = Task(
+        **reached | fields,
+        start=0,
+        honest_ppm=round(honest_fraction * 1_000_000),
+        operator_key=operator.public_key().public_bytes_raw(),
+    )
+    try:
+        made.check()
+    except ProtocolError as error:
+        raise DataError(f"{error}{remedy}") from None
+    made = replace(made, start=int(time.time()))  # the check may have taken minutes
+    write_task(folder, made, operator, listen=listen, grace_seconds=grace_seconds, codes=codes)
+    return made
