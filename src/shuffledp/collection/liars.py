@@ -107,7 +107,7 @@ class Influenced:
 
     @property
     def dishonest_prospects(self) -> dict[str, Any]:
-        """What else ``num_dishonest`` users can do to a search for texts; else nothing."""
+        """Further effects of ``num_dishonest`` users on a search for texts; else nothing."""
         of = self.randomizer, self.num_users, self.dummies
         found: dict[str, Any] = self.question.dishonest_prospects(self.num_dishonest, *of)
         return found
@@ -155,7 +155,7 @@ class DishonestUsers:
         self._chosen = np.flatnonzero(np.isin(members, self.users))
 
     def turns(self, enough: Sequence[int]) -> NDArray[np.integer[Any]]:
-        """Return the liars' rounds: so many in each but the last, in which all others are."""
+        """Return the liars' rounds: these numbers in all but the last, in which the others are."""
         last = len(enough) - 1
         early = np.arange(last).repeat(enough[:-1])[: len(self.users)]
         return np.pad(early, (0, len(self.users) - len(early)), constant_values=last)

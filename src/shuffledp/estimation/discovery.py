@@ -174,7 +174,7 @@ def forcing(rounds: Sequence[tuple[BinLaw, Round]]) -> tuple[int, ...]:
 
 
 def share_despite(rounds: Sequence[tuple[BinLaw, Round]], num_dishonest: int) -> float:
-    """Return the share from which on a text is found although so many users are dishonest.
+    """Return the share from which on a text is found despite a number of dishonest users.
 
     Each of them raises the least count of a round by one at most, or lowers the support of the text
     by one, whichever round they choose; see docs/guides/popular-texts.md.

@@ -287,7 +287,7 @@ class HeavyHitters(question.Shares):
         return forcing(self._planned(*of))
 
     def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
-        """Return how many users force a false text, and the share that some cannot hide."""
+        """Return the number of users who force a false text, and the share that is found still."""
         rounds = self._planned(*of)
         enough, (law, _) = forcing(rounds), rounds[0]
         forced_by = max(enough) if law.dummies else sum(enough)

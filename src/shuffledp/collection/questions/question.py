@@ -152,7 +152,7 @@ class Question(Protocol[Estimates_co]):
         """Return all that one user can send that raises the estimate at a place most, as rows."""
 
     def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
-        """Return what else so many dishonest users can do, JSON values by key; as `prospects`."""
+        """Return further effects of dishonest users, JSON values by key; as `prospects`."""
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
         """Return the question, or those that only a plan tells apart; all have prospects."""

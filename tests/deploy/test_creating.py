@@ -1,0 +1,60 @@
+"""What a plan decides of a task, plans that devices cannot answer, and folders that exist."""
+
+import pytest
+
+import shuffledp as sdp
+from collection.dummy_plans import bits_plan
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.deploy.creating import create_task, first_round, promise_of
+
+CHOICE = sdp.Categories(["yes", "no"])
+SAID = {"epsilon": "1", "delta": "1e-6"}
+HOW = {
+    "listen": ("127.0.0.1:1", "127.0.0.1:3"),
+    "grace_seconds": 60.0,
+    "epoch_seconds": 60,
+    "num_epochs": 3,
+    "short_batch": "hold",
+    "info": "test",
+}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return sdp.plan(CHOICE, num_users=500, epsilon=1.0, delta=1e-6)
+
+
+def test_a_task_has_the_plans_law_and_promise(plan, tmp_path):
+    made = create_task(tmp_path / "new", min_batch=500, **HOW, **promise_of(plan, **SAID))
+    assert made.asked.randomizer.fingerprint == plan.randomizer.fingerprint
+    assert (made.epsilon, made.delta, made.dummies) == ("1", "1e-6", None)
+    assert (made.shuffler_url, made.analyzer_url) == ("http://127.0.0.1:1", "http://127.0.0.1:3")
+    with pytest.raises(ParameterError, match="new exists: choose another folder"):
+        create_task(tmp_path / "new", min_batch=500, **HOW, **promise_of(plan, **SAID))
+
+
+def test_a_promise_that_fewer_reports_do_not_keep_is_refused(plan, tmp_path):
+    with pytest.raises(DataError, match="and then this"):
+        create_task(
+            tmp_path / "new",
+            min_batch=50,
+            remedy="; and then this",
+            **HOW,
+            **promise_of(plan, **SAID),
+        )
+    assert not (tmp_path / "new").exists()
+
+
+def test_plans_that_devices_cannot_answer_are_refused():
+    again = sdp.plan(CHOICE, num_users=500, epsilon=1.0, delta=1e-6, rounds=4)
+    with pytest.raises(DataError, match="4 rounds about the same people"):
+        promise_of(again, **SAID)
+    with pytest.raises(DataError, match="several messages"):
+        promise_of(bits_plan(), **SAID)
+
+
+def test_a_search_begins_with_a_key_of_its_own():
+    asked = sdp.HeavyHitters(max_bytes=2, most=4, bits=4)
+    keys = {first_round(asked, is_for_all=False).search.key for _ in range(3)}
+    assert len(keys) == 3
+    assert first_round(CHOICE, is_for_all=False) is CHOICE
