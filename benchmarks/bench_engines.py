@@ -10,20 +10,27 @@ import resource
 import shutil
 import subprocess
 import sys
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 
 import polars as pl
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import shuffledp as sdp
 from engines.test_spark import key_of, placed
 from shuffledp.core.entropy import Entropy, derived_key
+from shuffledp.deploy.sealing import seal
+from shuffledp.deploy.servers.batches import PAGE, open_texts
 from shuffledp.engines.processes import usable_cores
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of its sockets
 
 NUM_REPORTS = 10**8
 NUM_FILES = 100_000
+NUM_COSTLY = 10**7
+NUM_SEALS = 200_000
 SEED = 3
 LABELS = [f"answer {number}" for number in range(1000)]
 
@@ -60,6 +67,39 @@ def test_processes(benchmark, collected, number):
     plan, path = collected
     with sdp.engines.Processes(number) as processes:
         measure(benchmark, lambda: sdp.estimate(path, plan, engine=processes.map).num_users)
+
+
+@pytest.fixture(scope="module")
+def costly(tmp_path_factory):
+    """A plan, and a Parquet file of reports each of which is compared with 1,000 answers."""
+    question = sdp.Categories(LABELS)
+    how = {"randomizer": "optimized-local-hashing"}
+    plan = sdp.plan(question, num_users=NUM_COSTLY, epsilon0=4.0, delta=1e-10, **how)
+    path = tmp_path_factory.mktemp("hashed") / "reports.parquet"
+    values = Entropy.from_seed(1).generator().integers(0, len(LABELS), NUM_COSTLY)
+    reports = plan.randomizer.randomize(values, Entropy.from_seed(2))
+    sdp.collection.write_reports(path, [reports], plan.randomizer)
+    return plan, path
+
+
+@pytest.mark.benchmark(group="count reports that are compared with 1,000 answers")
+@pytest.mark.parametrize("number", sorted({1, usable_cores()}))
+def test_processes_for_costly_reports(benchmark, costly, number):
+    plan, path = costly
+    with sdp.engines.Processes(number) as processes:
+        count = lambda: sdp.estimate(path, plan, engine=processes.map).num_users  # noqa: E731
+        assert benchmark.pedantic(count, rounds=3, warmup_rounds=1) == NUM_COSTLY
+
+
+@pytest.mark.benchmark(group="open 200,000 seals")
+@pytest.mark.parametrize("number", sorted({1, usable_cores()}))
+def test_processes_for_seals(benchmark, number):
+    key = X25519PrivateKey.generate()
+    sealed = [seal(b"\0" * 16, key.public_key().public_bytes_raw(), b"info")] * PAGE
+    opens = partial(open_texts, key.private_bytes_raw(), b"info")
+    with sdp.engines.Processes(number) as processes:
+        count = lambda: sum(map(len, processes.map(opens, [sealed] * (NUM_SEALS // PAGE))))  # noqa: E731
+        assert benchmark.pedantic(count, rounds=3, warmup_rounds=1) == NUM_SEALS // PAGE * PAGE
 
 
 @pytest.mark.benchmark(group="count reports")
