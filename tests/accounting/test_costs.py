@@ -133,6 +133,7 @@ def test_a_release_beside_a_stated_one_is_asked_at_few_knots():
     assert found.upper <= found.lower * 1.002
 
 
+@pytest.mark.slow
 def test_searches_take_few_compositions(monkeypatch):
     compositions = [0]
 
@@ -337,6 +338,7 @@ def test_a_point_of_a_curve_takes_one_contour(monkeypatch):
     assert len(widths) <= 1000  # 1680 once
 
 
+@pytest.mark.slow
 def test_a_search_keeps_what_its_guesses_have_bracketed(monkeypatch):
     compositions = [0]
 

@@ -237,6 +237,7 @@ def test_a_frequency_is_of_answers():
 
 
 # ---------------------------------------------------------------- rounds
+@pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "variance"), [(2, 31.8), (4, 143.0)])
 def test_rounds_take_the_shape_that_is_least(rounds, variance):
     """For four rounds Laplace laws need 127.8, a little less: compositions take the Gaussian."""
@@ -249,6 +250,7 @@ def test_rounds_take_the_shape_that_is_least(rounds, variance):
     assert plan.expected_standard_error == pytest.approx(math.sqrt(law.variance * 15 / 16) / 10_000)
 
 
+@pytest.mark.slow
 def test_rounds_beside_local_noise_and_without_dummies(tmp_path):
     plan = planned(rounds=3, max_epsilon0=6.0)
     crowd = sdp.accounting.ShuffledRelease(profile=plan.randomizer.profile, num_users=10_000) * 3

@@ -80,6 +80,7 @@ def test_a_table_without_popular_texts(invoke, tmp_path):
         assert invoke("explain", out, "--as", form)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fixed_words")
 def test_a_plan_with_dummies_is_saved_and_run(invoke, table, tmp_path):
     saved, out = tmp_path / "plan.json", tmp_path / "out"

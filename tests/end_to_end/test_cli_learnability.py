@@ -27,6 +27,7 @@ def run(survey, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_raw_reports_teach_more_than_a_uniform_shuffle(survey, capsys):
     run(survey, "--json")
     results = json.loads(capsys.readouterr().out)["results"]
@@ -37,6 +38,7 @@ def test_raw_reports_teach_more_than_a_uniform_shuffle(survey, capsys):
     assert found["lambda, noise inverted", "raw"] < 0.5
 
 
+@pytest.mark.slow
 def test_people_read_tables(survey, capsys):
     run(survey, "--attack-radius", "0")
     shown = capsys.readouterr().out

@@ -247,6 +247,7 @@ def test_ctrl_c_ends_quietly_before_anything_is_computed(tmp_path, before):
     assert outcome.stderr.strip() == ""
 
 
+@pytest.mark.slow
 def test_the_first_compilation_is_announced_in_a_terminal_only(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "TERM": "dumb"}
     said = []

@@ -72,6 +72,7 @@ def stored():
 
 
 # ---------------------------------------------------------------- one device
+@pytest.mark.slow
 def test_a_device_says_what_it_is_asked_and_is_counted_once_however_often_it_is_killed(capsys):
     make_task()
     task = read_task(TASK)

@@ -189,6 +189,7 @@ def executed(tmp_path, monkeypatch):
     return execute
 
 
+@pytest.mark.slow
 def test_a_notebook(executed, tmp_path):
     *shown, last = executed("first_collection.ipynb", DOUBT)
     found = json.loads(ast.literal_eval(last["text/plain"]))
@@ -203,6 +204,7 @@ def test_a_notebook(executed, tmp_path):
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_notebook_of_bounds(executed):
     *shown, last = executed(
         "comparing_bounds.ipynb",
@@ -215,6 +217,7 @@ def test_a_notebook_of_bounds(executed):
     assert sum("text/html" in data for data in shown) == 2  # the comparison and the table
 
 
+@pytest.mark.slow
 def test_a_notebook_of_telemetry(executed):
     *shown, last = executed(
         "telemetry_with_dummies.ipynb",

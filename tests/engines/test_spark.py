@@ -93,6 +93,7 @@ def test_a_run_has_the_reports_and_the_result_of_one_machine(session, tmp_path):
     assert texts == sorted(LABELS[code] for code in wanted.data)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_randomized_is_refused_before_it_is(session):
     plan, rows = plan_of(), frame_of(session, 300)
 

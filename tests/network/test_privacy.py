@@ -61,6 +61,7 @@ def test_nobody_hides(overlaps, protocol):
     assert found.upper == account_delta(ANY, num_users=1, epsilon=0.5).upper
 
 
+@pytest.mark.slow
 def test_dummies_walk_too():
     """Once mixed it is a uniform shuffle with dummies; where nobody hides the victim's own do."""
     law = DummyLaw.from_text("poisson:0.02")

@@ -276,6 +276,7 @@ def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
     assert kept() is None
 
 
+@pytest.mark.slow
 def test_another_eigensolver_gives_the_same_numbers(monkeypatch):
     # Eigenvectors of equal eigenvalues are any basis: here that of the users in another order.
     users, solver = Entropy.from_seed(5).generator().permutation(60), np.linalg.eigh

@@ -87,6 +87,7 @@ def test_a_key_is_destroyed_by_hand_only_when_nothing_needs_it(make, capsys, tmp
 
 
 # ---------------------------------------------------------------- rotated
+@pytest.mark.slow
 def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_path):
     task, settings, _ = make(num_epochs=600)
     before = read_list(settings.public_keys, task, "shuffler")
