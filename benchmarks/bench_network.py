@@ -2,7 +2,7 @@
 
 epsilon0 = 1, delta = 1e-6, any randomizer. Spectral: with the search for the fewest rounds that
 come within 1 % of a trusted shuffler. Exact: 60 rounds, and on Twitch the same search.
-``extra_info`` has rounds, epsilon, and the trusted shuffler's and the published theorem's. The
+``extra_info`` has rounds, epsilon, and the trusted shuffler's. The
 baseline is what the published theorem takes: a spectral gap by scipy's ``eigsh``, certified by
 nothing.
 """
@@ -34,7 +34,6 @@ def note(benchmark, found):
         epsilon=found.epsilon.upper,
         lower=found.epsilon.lower,
         uniform=found.uniform_epsilon.upper,
-        published=found.published_epsilon,
         positions=found.method,
     )
 

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from charts import Chart, Figure, Line, spread
+from network_theorems import all_epsilon, largest_collision, single_epsilon, thinned_epsilon
 from paper import Settings, main
 from public_data import load_graph
-from shuffledp import Entropy, LocalProfile
+from shuffledp import Entropy, LocalProfile, account
 from shuffledp.collection import Reports
-from shuffledp.network import Graph, NetworkMixing, account_network, network_walk_epsilon
-from shuffledp.network.account import NetworkAccount
+from shuffledp.network import Graph, NetworkMixing, network_walk_epsilon
 from shuffledp.network.graph import random_regular_graph
-from shuffledp.network.privacy import published_all_epsilon, published_single_epsilon
 from shuffledp.randomizers import PrivUnit
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"
@@ -49,7 +48,7 @@ def figure_4(settings: Settings, _entropy: Entropy) -> Figure:
         graph = load_graph(key, settings)
         curves.append(_over_rounds(TITLES[key], graph, rounds, positions="spectral"))
         printed.append(_printed_line(curves[-1]))
-    graphs = "; ".join(f"{name}, {rows[0].num_users:,} users" for name, rows in curves)
+    graphs = "; ".join(f"{each.name}, {each.num_users:,} users" for each in curves)
     caption = f"""\
 Fig. 4. Central epsilon against rounds, protocol "all", epsilon0 = {_PROFILE.epsilon0:g}, delta =
 {DELTA:g} in all: {graphs}. Ours (solid): for every user, by eigenvalues, and never above epsilon0.
@@ -228,10 +227,17 @@ def printed_epsilon(epsilon0: float, num_users: int, collision: float, protocol:
     ``collision`` is sum_j law_j^2; after finitely many rounds the paper puts Eq. (7) here.
     """
     if protocol == "all":
-        return published_all_epsilon(
-            epsilon0, num_users=num_users, collision=collision, delta=DELTA
-        ).upper
-    return published_single_epsilon(epsilon0, collision=collision, delta=DELTA).upper
+        return all_epsilon(epsilon0, num_users=num_users, collision=collision, delta=DELTA)
+    return single_epsilon(epsilon0, collision=collision, delta=DELTA)
+
+
+def corrected_epsilon(epsilon0: float, mixing: NetworkMixing, rounds: int, protocol: str) -> float:
+    """Return the theorem of a protocol as it is proved after any number of rounds on any graph."""
+    hiding = mixing.hiding(rounds)
+    collision = largest_collision(hiding.bounds.reference, hiding.bounds.chi_square)
+    if protocol == "single":
+        return single_epsilon(epsilon0, collision=collision, delta=DELTA)
+    return thinned_epsilon(epsilon0, overlaps=hiding.overlaps, collision=collision, delta=DELTA)
 
 
 def law_with_irregularity(num_users: int, irregularity: float) -> NDArray[np.float64]:
@@ -253,32 +259,53 @@ def rounds_of(degree: int) -> list[int]:
     return sorted({*range(1, 17), *spread(16, last, 12)})
 
 
-Curve = tuple[str, tuple[NetworkAccount, ...]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """An exchange on one graph, to be accounted for after several numbers of rounds."""
+
+    name: str
+    mixing: NetworkMixing
+    rounds: Sequence[int]
+
+    @property
+    def num_users(self) -> int:
+        """Return the number of users."""
+        return self.mixing.graph.num_users
+
+    @property
+    def x(self) -> tuple[float, ...]:
+        """Return the points of the horizontal axis."""
+        return tuple(map(float, self.rounds))
 
 
 def _over_rounds(
     name: str, graph: Graph, rounds: Sequence[int], *, positions: Literal["exact", "spectral"]
 ) -> Curve:
-    """Return the accounts of an exchange after several numbers of rounds, under a name."""
-    found = account_network(
-        graph, _PROFILE, rounds=rounds, delta=DELTA, positions=positions, with_lower=False
-    )
-    return name, found.rows
+    """Return an exchange whose positions after these rounds are known, under a name."""
+    mixing = NetworkMixing(graph, positions=positions)
+    mixing.position_bounds_at(rounds)  # one pass for all
+    return Curve(name=name, mixing=mixing, rounds=rounds)
 
 
 def _rounds_chart(curves: Sequence[Curve], title: str, further: Iterable[Line] = ()) -> Chart:
     """Return a chart of curves, the levels of uniform shufflers, epsilon0, and further lines."""
-    lines = []
-    for name, rows in curves:
-        x = tuple(float(each.rounds) for each in rows)
-        notes = tuple(f"{each.method} bounds" for each in rows)
-        ours = tuple(each.epsilon.upper for each in rows)
-        published = tuple(each.published_epsilon for each in rows)
+    lines, levels = [], {}
+    for curve in curves:
+        name, mixing = curve.name, curve.mixing
+        notes = tuple(f"{mixing.hiding(each).bounds.method} bounds" for each in curve.rounds)
+        ours = tuple(
+            mixing.epsilon(_PROFILE, rounds=each, delta=DELTA, with_lower=False).upper
+            for each in curve.rounds
+        )
+        corrected = tuple(
+            corrected_epsilon(_PROFILE.epsilon0, mixing, each, "all") for each in curve.rounds
+        )
         lines += [
-            Line(kind=OURS, variant=name, x=x, y=ours, notes=notes),
-            Line(kind=CORRECTED, variant=name, x=x, y=published),
+            Line(kind=OURS, variant=name, x=curve.x, y=ours, notes=notes),
+            Line(kind=CORRECTED, variant=name, x=curve.x, y=corrected),
         ]
-    levels = {rows[0].num_users: (name, rows[0].uniform_epsilon.upper) for name, rows in curves}
+        uniform = account(_PROFILE, num_users=curve.num_users, delta=DELTA)
+        levels[curve.num_users] = name, uniform.epsilon_upper
     lines += [
         Line(kind=UNIFORM, variant=name * (len(levels) > 1), y=(level,))
         for name, level in levels.values()
@@ -296,14 +323,13 @@ def _rounds_chart(curves: Sequence[Curve], title: str, further: Iterable[Line] =
 
 def _printed_line(curve: Curve) -> Line:
     """Return Theorem 5.3 with equation (7), as printed, at the same rounds."""
-    name, rows = curve
-    users, limit = rows[0].num_users, rows[0].irregularity / rows[0].num_users
-    rate = 1.0 - rows[0].spectral_gap
-    collisions = [min(limit + rate ** (2 * each.rounds), 1.0) for each in rows]
+    users, limit = curve.num_users, curve.mixing.graph.irregularity / curve.num_users
+    rate = 1.0 - curve.mixing.spectrum.spectral_gap
+    collisions = [min(limit + rate ** (2 * each), 1.0) for each in curve.rounds]
     return Line(
         kind=PRINTED,
-        variant=name,
-        x=tuple(float(each.rounds) for each in rows),
+        variant=curve.name,
+        x=curve.x,
         y=tuple(printed_epsilon(_PROFILE.epsilon0, users, each, "all") for each in collisions),
     )
 
@@ -347,7 +373,7 @@ def _lines_on(
     points = [
         (
             hiding.epsilon(profile, with_lower=False, **terms).upper,
-            hiding.published_epsilon(profile, **terms),
+            corrected_epsilon(profile.epsilon0, mixing, rounds, protocol),
         )
         for profile in (LocalProfile(epsilon0=each) for each in x)
     ]

@@ -17,9 +17,7 @@ NOT_PUBLIC = {
     "groups.attacks.survey",
     "groups.attacks.adversaries",
     "groups.reference_orders",
-    "network.account",
     "network.graph",
-    "network.privacy",
 }
 
 

@@ -103,7 +103,6 @@ NETWORK = NetworkFacts(
     worst_user="<eve>",
     method="exact laws",
     uniform_epsilon=0.49,
-    published_epsilon=2.91234,
     epsilon_by_rounds=((6, 2.5), (30, 0.8), (60, 0.499967)),
     most_held=18.2,
     num_released=6_366,
@@ -124,7 +123,6 @@ def test_rows_for_the_terminal():
     assert walk["Rounds"] == "60, chosen to come close to endless rounds"
     assert walk["Spectral gap"] == "0.1810"
     assert walk["Separation left"] == "0.0013"
-    assert walk["Published theorem"] == "epsilon <= 2.913 (Liew et al., corrected)"
     assert walk["Messages"].startswith("60 reports passed on")
 
 
@@ -132,11 +130,6 @@ def test_rounds_that_were_given_and_rests():
     walk = dict(walk_rows(varied(are_rounds_chosen=False, laziness=0.25)))
     assert walk["Rounds"] == "60, resting with a chance of 25.0%"
     assert walk["Messages"].startswith("45 reports passed on")
-
-
-def test_a_theorem_that_says_nothing():
-    walk = dict(walk_rows(varied(published_epsilon=None)))
-    assert walk["Published theorem"] == "says no more than epsilon0"
 
 
 def test_single_says_how_many_empty_answers_there_were():
@@ -209,7 +202,6 @@ EXCHANGE = ExchangeFacts(
     worst_user="eve",
     method="exact",
     uniform_epsilon=0.5,
-    published_epsilon=None,
     epsilon_by_rounds=((10, 0.8), (20, 0.6)),
     most_held=1.5,
     num_released=94,

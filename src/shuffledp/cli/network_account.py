@@ -102,18 +102,17 @@ def account(
     console.print_list("assumptions", rows[-1].epsilon.assumptions)
 
 
-_HEADINGS = ("rounds", "epsilon", "no smaller than", "published", "trusted shuffler", "positions")
+_HEADINGS = ("rounds", "epsilon", "no smaller than", "trusted shuffler", "positions")
 
 
 def _row(found: "NetworkAccount") -> tuple[str, ...]:
     """Return the epsilons after one of several numbers of rounds."""
-    upper = (found.published_epsilon, found.uniform_epsilon.upper)
     lower = found.epsilon.lower
     return (
         f"{found.rounds:,}",
         _up(found.epsilon.upper),
         "-" if lower is None else rounded(lower, up=False, digits=6),
-        *map(_up, upper),
+        _up(found.uniform_epsilon.upper),
         found.method,
     )
 
@@ -121,9 +120,6 @@ def _row(found: "NetworkAccount") -> tuple[str, ...]:
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
     """Return the proved upper bound first, then what it is compared with, then the graph."""
     bound, held = found.epsilon, "every report" if found.protocol == "all" else "one report"
-    published = "says nothing here"
-    if found.published_epsilon is not None:
-        published = _up(found.published_epsilon)
     pieces = counted(found.num_components, "component")
     shape = "bipartite" if found.is_bipartite else "not bipartite"
     shape += ", regular" if found.is_regular else ""
@@ -140,7 +136,6 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("gap", gap_text(bound, "epsilon")),
         ("delta", given(found.delta)),
         ("trusted shuffler", _up(found.uniform_epsilon.upper)),
-        ("published", f"{published} ({found.published_source})"),
         ("rounds", f"{found.rounds:,} ({found.protocol}: {held} held{lazy})"),
         ("for 99 %", most),
         ("worst user", found.worst_user),

@@ -1,4 +1,4 @@
-"""How private an exchange along a graph is: ours, the published theorem, and a trusted shuffler."""
+"""How private an exchange along a graph is, beside a trusted shuffler."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
@@ -30,16 +30,8 @@ MOST = 0.99
 #: Ask for the fewest rounds that are nearly as private as endless ones.
 AUTO: Literal["auto"] = "auto"
 
-# The printed ones hold at stationarity only, or for other dummies; docs/results/network.md.
-_PUBLISHED = {
-    "all": "Liew et al. 2022, Theorem 5.3, for those who share the worst user's law",
-    "single": "Liew et al. 2022, Theorems 5.5 and 5.6, if dummies look like reports",
-}
-
 # What fields are called in JSON.
 _JSON_NAMES = {
-    "published_epsilon": "paper_epsilon",
-    "published_source": "paper_source",
     "irregularity": "gamma",
     "method": "positions",
 }
@@ -67,10 +59,6 @@ class NetworkAccount(Shown):
         For every user; ``upper`` is proved.
     uniform_epsilon : Bound
         What a trusted shuffler would give the same users.
-    published_epsilon : float or None
-        What the published theorem gives, in its corrected form; None where it says nothing.
-    published_source : str
-        Which theorem that is.
     spectral_gap : float
         1 - lambda, rounded down.
     irregularity : float
@@ -105,8 +93,6 @@ class NetworkAccount(Shown):
     delta: float
     epsilon: Bound
     uniform_epsilon: Bound
-    published_epsilon: float | None
-    published_source: str
     spectral_gap: float
     irregularity: float
     is_bipartite: bool
@@ -148,7 +134,6 @@ class NetworkAccounts(Frames):
             "epsilon_lower": [each.epsilon.lower for each in self.rows],
             "epsilon_upper": [each.epsilon.upper for each in self.rows],
             "uniform_epsilon": [each.uniform_epsilon.upper for each in self.rows],
-            "published_epsilon": [each.published_epsilon for each in self.rows],
         }
 
     def to_json_dict(self) -> dict[str, Any]:
@@ -312,7 +297,6 @@ def account_network(  # noqa: PLR0913  # one keyword an option
             dummies=dummies,
             with_lower=with_lower,
         ),
-        "published_source": _PUBLISHED[protocol],
         "rounds_for_most": for_most,
     }
     of_each: Any = {"terms": of_walk, "shares": shares, "with_lower": with_lower, "about": about}
@@ -358,7 +342,6 @@ def _account(
     return NetworkAccount(
         rounds=rounds,
         epsilon=epsilon,
-        published_epsilon=hiding.published_epsilon(profile, **terms),
         separation=hiding.separation,
         worst_user=mixing.graph.name_of(hiding.worst_user),
         method=hiding.bounds.method,

@@ -18,8 +18,6 @@ from shuffledp.network.privacy import (
     Weights,
     network_walk_delta,
     network_walk_epsilon,
-    published_all_thinned_epsilon,
-    published_single_epsilon,
 )
 
 ReportingProtocol = Literal["all", "single"]
@@ -53,8 +51,6 @@ class Hiding:
     overlaps: Floats
     # At least the chance of each user to hold it at the end.
     position_law: Floats
-    # At least the chance that two independent copies of it end at one place.
-    collision: float
     # Node whose position tells most, as far as the bounds say.
     worst_user: int
     # 1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
@@ -76,7 +72,6 @@ class Hiding:
         return cls(
             overlaps=overlaps[:-1],
             position_law=np.minimum(bounds.reference * highest, 1.0),
-            collision=float(bounds.collision.max()),
             worst_user=worst,
             separation=min(max(1.0 - float(bounds.low.min()), 0.0), 1.0),
             bounds=bounds,
@@ -139,23 +134,6 @@ class Hiding:
         asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
         found = network_walk_delta(profile, epsilon=epsilon, with_lower=False, **asked)
         return found.upper <= delta
-
-    def published_epsilon(self, profile: LocalProfile, **terms: Unpack[Terms]) -> float | None:
-        """Return epsilon by the published theorem in its corrected form, rounded up.
-
-        None where it says nothing; it may exceed epsilon0.
-        """
-        delta, collision = terms["delta"], self.collision
-        if delta == 0.0 or profile.delta0 > 0.0:
-            return None
-        if terms.get("protocol", "all") == "single":
-            found = published_single_epsilon(profile.epsilon0, collision=collision, delta=delta)
-        else:
-            honest = max(self.overlaps.size - terms.get("num_dishonest", 0), 0)
-            found = published_all_thinned_epsilon(
-                profile.epsilon0, overlaps=self.overlaps[:honest], collision=collision, delta=delta
-            )
-        return found.upper if math.isfinite(found.upper) else None
 
     def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
         """Return bounds relative to several laws Q, the usually smaller ones first."""

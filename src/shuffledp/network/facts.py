@@ -31,7 +31,6 @@ class NetworkFacts:
     worst_user: str
     method: str
     uniform_epsilon: float
-    published_epsilon: float | None
     epsilon_by_rounds: tuple[tuple[int, float], ...]
     most_held: float
     num_released: int

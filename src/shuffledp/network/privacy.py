@@ -12,33 +12,11 @@ Both D and W do not increase with m, so `random_crowd` bounds the mean over N. W
 sends Poisson many dummies of the blanket's law, which walk like reports, those of user i hide with
 the chance kappa_i too, and the victim's own with 1: D(m) is then a uniform shuffle of m users and
 Poisson(rate (1 + sum kappa_i)) dummies. W takes them for no help. "Single" can be made
-from what "all" hands in, and is sharper by sampling. Beside them the published theorems of Liew,
-Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via Random
-Walks", SIGMOD 2022, arXiv:2204.03919, in forms that are proved, under their hypotheses.
+from what "all" hands in, and is sharper by sampling.
 
-docs/results/network.md has all proofs but two.
-
-*Theorem 5.3.* L_j counts the reports at j, p = e^epsilon0. E norm(L)^2 = n + n (n - 1) S, and
-moving one report changes the norm by at most sqrt(2): by McDiarmid norm(L) <= n r except with
-probability delta_2. Given L the arrangement is uniform. Sort places by descending L, put the victim
-first in the first place and the others uniformly; exchange the victim with a uniform position I;
-release place by place. Given I = i in a place B not yet released, what was released has a
-likelihood R_(x_i)(y) for the first position's report y up to a common factor, between some b and p
-b; for i released before another factor in [1/p, p]. With z the share of positions released before,
-B holds I with probability at most t = p (L_B/n)/(1 - z + z/p). On both datasets B shows a mixture
-of the same mu_0 (I elsewhere) with mu_1, mu_1', of weights s, s' <= t, all ratios in [1/p, p]: the
-loss is at most ln(1 + t (p - 1)), as for `erlingsson-composed`. In the first place s = s' = L_1/n
-and a = mu_1/mu_0 may reach p^2; (1 + s (a - 1))/(1 + s (a/p - 1)) grows with a and is at most 1 + s
-p (p - 1). With h(z) = 1/(1 - z (1 - 1/p)) <= p the loss of B is at most p (p - 1) (L_B/n) h(z). As
-L falls and h grows, Chebyshev's sum inequality gives sum (L_B/n)^2 h^2 <= sum (L_B/n)^2 times the
-integral of h^2 over [0, 1], which is p; heterogeneous composition (Kairouz, Oh, Viswanath 2017,
-arXiv:1311.0776, Theorem 3.5) ends it. After finitely many rounds positions are not exchangeable and
-the proof fails.
-
-*Theorems 5.5 and 5.6.* A holder of nothing sends a report of the same randomizer for a fixed value.
-Reveal which value each place sends if the victim's report is left out; that report replaces the one
-of place j with probability Q_j <= P_v(j). Release by descending Q: place j shows the victim's with
-probability at most Q_j h(z), z the sum of Q before; sum (Q_j h)^2 <= p S as before.
+Model: Liew, Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via
+Random Walks", SIGMOD 2022, arXiv:2204.03919. docs/results/network.md has all proofs; papers/ draws
+their theorems beside these bounds.
 """
 
 import math
@@ -61,11 +39,10 @@ from shuffledp.core.checks import (
     require_at_least,
     require_delta,
     require_non_negative,
-    require_open_unit,
 )
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.numerics.enclosure import exp_minus_one_upper, round_up
+from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
@@ -486,83 +463,3 @@ def _weighted(law: AtomLaw, weights: Weights) -> AtomLaw:
         np.outer(weights.values, law.ratios1).ravel(),
         accuracy=law.accuracy + weights.accuracy,
     )
-
-
-_PAPER = "Liew et al. 2022, arXiv:2204.03919"
-_PROOF = "proved in the shuffledp documentation, results/network"
-
-_PUBLISHED_ASSUMPTIONS = (
-    "The adversary sees who hands in which reports at the end, and knows the graph and the values "
-    "of all others. It sees no earlier hop, and no user colludes with him.",
-    "All counted users are honest; their reports move independently of one another and of what "
-    "they say. The randomizer is pure epsilon0-LDP.",
-    "Neighbouring datasets differ in one user's value; the graph and who takes part are public.",
-)
-
-# From here on e^epsilon0 is no comfortable float, and the formulas say nothing.
-_LARGEST_EPSILON0 = 100.0
-
-
-def _published(
-    epsilon0: float, root: float, delta: float, *, power: float, method: str, theorem: str
-) -> Bound:
-    """Return c^2 r^2 / 2 + c r sqrt(2 ln(1/delta)), c = p^power (p - 1), p = e^epsilon0."""
-    loss, constant = require_non_negative("epsilon0", epsilon0), math.inf
-    if loss <= _LARGEST_EPSILON0:
-        constant = round_up(math.exp(power * loss) * exp_minus_one_upper(loss), operations=512)
-    step = constant * root
-    upper = 0.5 * step * step + step * math.sqrt(-2.0 * math.log(delta))
-    return Bound(
-        lower=None,
-        upper=round_up(upper, operations=32),
-        method=f"network-published-{method}",
-        source=f"{_PAPER}, {theorem}; {_PROOF}",
-        assumptions=_PUBLISHED_ASSUMPTIONS,
-    )
-
-
-def _published_all(
-    epsilon0: float, num_users: int, collision: float, delta: float, method: str
-) -> Bound:
-    """Return Theorem 5.3 with r = sqrt(1/n + (1 - 1/n) S) + sqrt(ln(1/delta)/n), at most 1."""
-    n = float(num_users)
-    mean = math.sqrt(1.0 / n + (1.0 - 1.0 / n) * min(collision, 1.0))
-    root = min(round_up(mean + math.sqrt(-math.log(delta) / n), operations=16), 1.0)
-    return _published(epsilon0, root, delta, power=2.0, method=method, theorem="Theorem 5.3")
-
-
-def published_all_epsilon(
-    epsilon0: float, *, num_users: int, collision: float, delta: float
-) -> Bound:
-    """Return epsilon by Theorem 5.3, for reports whose holders are i.i.d. as at stationarity.
-
-    False for others. Errs upwards. Half of delta is for the counts, half for the composition;
-    ``collision`` is S, or an upper bound of it. It is the formula's value and may exceed epsilon0,
-    even be ``inf``.
-    """
-    half = 0.5 * require_open_unit("delta", delta)
-    return _published_all(epsilon0, num_users, collision, half, "all")
-
-
-def published_all_thinned_epsilon(
-    epsilon0: float, *, overlaps: ArrayLike, collision: float, delta: float
-) -> Bound:
-    """Return epsilon by Theorem 5.3 after finitely many rounds, for the crowd of the victim's law.
-
-    Errs upwards and may exceed epsilon0. A third of delta is for the size of the crowd, a third for
-    the counts, a third for the composition.
-    """
-    third = require_open_unit("delta", delta) / 3.0 * (1.0 - _SUM_ROUNDING)
-    others, _ = survival_levels(overlaps, [third])[0]
-    return _published_all(epsilon0, others + 1, collision, third, "all-thinned")
-
-
-def published_single_epsilon(epsilon0: float, *, collision: float, delta: float) -> Bound:
-    """Return epsilon by Theorems 5.5 and 5.6, where empty holders send a randomized dummy.
-
-    Errs upwards and may exceed epsilon0. With empty answers that can be told from reports it is
-    false.
-    """
-    root, inside = round_up(math.sqrt(min(collision, 1.0))), require_open_unit("delta", delta)
-    theorem = "Theorems 5.5 and 5.6"
-    return _published(epsilon0, root, inside, power=1.0, method="single", theorem=theorem)

@@ -226,10 +226,8 @@ def facts_of_walk(
 
     The delta of ``asked`` is what of ``delta`` is not spent on anything else.
     """
-    published = hiding.published_epsilon(profile, **asked)
     honest = max(users.num_users - asked.get("num_dishonest", 0), 1)
     uniform = guarantee_for(profile, honest, delta=delta, with_lower=False)
-    is_less = published is not None and published < profile.epsilon0
     return {
         "num_users": users.num_users,
         "num_edges": users.num_edges,
@@ -242,7 +240,6 @@ def facts_of_walk(
         "separation": hiding.separation,
         "method": hiding.bounds.method,
         "uniform_epsilon": uniform.epsilon_upper,
-        "published_epsilon": published if is_less else None,
     }
 
 

@@ -155,10 +155,10 @@ def add_weights(
     points is shared by them such that the mean of x under the reference law stays: the upper one
     gets p (x - below) above / (x (above - below)), and the lower one the rest.
 
-    Returns the least and the greatest ratio of each column, and its sum of squares, a row each.
+    Returns the least and the greatest ratio of each column, a row each.
     """
-    extremes = np.zeros((3, out.shape[0]))
-    low, high, squares = extremes
+    extremes = np.zeros((2, out.shape[0]))
+    low, high = extremes
     low[:] = np.inf
     per_unit = 1.0 / np.min(np.diff(grid))
     # A table of the points below finds most ratios at once.
@@ -171,7 +171,6 @@ def add_weights(
             x = row[b] * inverses[i]
             low[b] = min(low[b], x)
             high[b] = max(high[b], x)
-            squares[b] += row[b] * row[b]
         for b in range(low.size):
             p = row[b]
             if p == 0.0:

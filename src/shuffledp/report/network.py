@@ -109,10 +109,6 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
             f"{facts.num_released:,} reports, and {facts.num_dummies:,} empty answers of those who "
             "held none"
         )
-    published = "says no more than epsilon0"
-    if facts.published_epsilon is not None:
-        epsilon = rounded(facts.published_epsilon, up=True)
-        published = f"epsilon <= {epsilon} (Liew et al., corrected)"
     messages = (
         f"{fixed(passed, 0)} reports passed on by a user on average; at a time the best connected "
         f"holds about {fixed(facts.most_held, 1)}"
@@ -124,7 +120,6 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
         ("Spectral gap", gap),
         ("Separation left", rounded(facts.separation, up=True, digits=2)),
         ("Uniform shuffle", f"epsilon <= {rounded(facts.uniform_epsilon, up=True)}"),
-        ("Published theorem", published),
         ("Hidden least", f"the report of user {shorten(facts.worst_user, 40)}"),
         ("Laws of holders", facts.method),
         ("Messages", messages),

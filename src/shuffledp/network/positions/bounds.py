@@ -64,8 +64,6 @@ class PositionBounds:
         At most the least P_i(j) / mu_j over the places j with mu_j > 0.
     high : ndarray of float64, shape (num_users,)
         At least the greatest P_i(j) / mu_j, and P_i(j) = 0 wherever mu_j = 0.
-    collision : ndarray of float64, shape (num_users,)
-        At least sum_j P_i(j)^2.
     method : str
         How they were found: ``"exact"`` means up to round-off.
     reference : ndarray of float64, shape (num_users,)
@@ -90,7 +88,6 @@ class PositionBounds:
     rounds: int
     low: Floats = field(repr=False)
     high: Floats = field(repr=False)
-    collision: Floats = field(repr=False)
     method: str
     reference: Floats = field(repr=False)
     chi_square: Floats = field(repr=False)
@@ -102,7 +99,7 @@ class PositionBounds:
     lowered: "PositionBounds | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "collision", "reference", "chi_square"):
+        for name in ("low", "high", "reference", "chi_square"):
             array = getattr(self, name)
             if not (array >= 0.0).all():  # NaN fails
                 raise ParameterError(f"{name} has a number that is not >= 0")
@@ -170,10 +167,9 @@ def exact_position_bounds(
 
     Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 what
     place j lost by setting small numbers to 0, at most tau over all places (`move_laws`). A true
-    probability p has c (1 - e) <= p <= c (1 + e) + x_j. So the sum of squares is at most
-    (1 + e)^2 sum c^2 + 2 (1 + e) tau + tau^2 <= (1 + e)^2 sum c^2 + 4 tau, and sums of n
-    non-negative numbers have a relative error of at most n 2^-53 more. The chance to be seen is
-    such a sum, and by it laws, and what was set to 0, are divided.
+    probability p has c (1 - e) <= p <= c (1 + e) + x_j. Sums of n non-negative numbers have a
+    relative error of at most n 2^-53 more. The chance to be seen is such a sum, and by it laws, and
+    what was set to 0, are divided.
 
     Blocks of users are followed by two threads, or wherever an ``engine`` has its workers; numbers
     do not depend on it. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of
@@ -188,7 +184,7 @@ def exact_position_bounds(
     widened = 1.0 + divided * ((num_users + 64) * 2.0**-51 + 2.0 * relative_error(walk, stops[-1]))
     references, largest = _references(walk, stops, seen)
     grid = weight_grid(largest)
-    extremes = np.zeros((len(references), 4, num_users))
+    extremes = np.zeros((len(references), 3, num_users))
     tails = np.zeros((len(references), num_users, grid.size - 1), np.float32)
 
     note, width = partial(_noted, walk, references, grid, widened), columns_at_a_time(num_users)
@@ -198,7 +194,7 @@ def exact_position_bounds(
         tails[:, first:last], extremes[:, :, first:last] = found
         report("position laws", last, num_users)
     bounds: dict[int, PositionBounds] = {}
-    for (stop, law, given), (low, high, squares, lost), above in zip(
+    for (stop, law, given), (low, high, lost), above in zip(
         references, extremes, tails, strict=True
     ):
         error = relative_error(walk, stop) + FEW_ROUNDINGS
@@ -210,7 +206,6 @@ def exact_position_bounds(
             rounds=stop,
             low=max(1.0 - error, 0.0) * low,
             high=up * (high + lost * steepest),
-            collision=np.minimum(up * up * (1.0 + of_sums) * squares + 4.0 * lost, 1.0),
             method="exact",
             reference=law,
             chi_square=second_moments(grid, above) - 1.0,
@@ -239,16 +234,16 @@ def _noted(
     """Return tails and extremes of the laws of users from the first to below the last."""
     laws = point_laws(walk, np.arange(*users))
     tails = np.empty((len(references), laws.shape[1], grid.size - 1), np.float32)
-    extremes = np.empty((len(references), 4, laws.shape[1]))
+    extremes = np.empty((len(references), 3, laws.shape[1]))
     flushed = done = 0
     for row, (stop, law, given) in enumerate(references):
         flushed += move_laws(walk, laws, done, stop)
         done = stop
         lost = flushed * LEAST_PROBABILITY
         shown, shares = (laws, 1.0) if given is None else _given(laws, law, given)
-        tails[row], extremes[row, :3] = tails_of_laws(shown, law, grid, widened)
+        tails[row], extremes[row, :2] = tails_of_laws(shown, law, grid, widened)
         extremes[row, 0] *= shares
-        extremes[row, 3] = lost / np.maximum(shares, lost or 1.0)
+        extremes[row, 2] = lost / np.maximum(shares, lost or 1.0)
     return tails, extremes
 
 

@@ -558,8 +558,7 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     -------
     PositionBounds
         With the stationary law pi as reference, and method ``"spectral"``. ``low`` errs
-        downwards; ``high`` and ``collision`` upwards. Where the walk
-        has not mixed, ``low`` is 0.
+        downwards, ``high`` upwards. Where the walk has not mixed, ``low`` is 0.
 
     Raises
     ------
@@ -593,14 +592,8 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
 
     Also P^t(i, j) / pi_j = P^t(j, i) / pi_i <= 1/pi_i.
 
-    **Theorem.** With V_i = P^(2t)(i, i) / pi_i - 1, pi_max the largest pi_j,
-    and W = sum_j pi_j (pi_j - a)^2 for a = sum_j pi_j^2,
-    sum_j P_i(j)^2 <= min(a + 2 sqrt(W V_i) + pi_max V_i, pi_max (1 + V_i)).
-
-    *Proof.* With x_j = P_i(j) / pi_j - 1, sum_j pi_j x_j = 0, and
-    sum_j pi_j x_j^2 = sum_j P^t(i, j) P^t(j, i) / pi_i - 1 = V_i by reversibility. Then
-    sum_j pi_j^2 (1 + x_j)^2 = a + 2 sum_j pi_j (pi_j - a) x_j + sum_j pi_j^2 x_j^2, where the
-    middle is at most 2 sqrt(W V_i). The other bound is pi_j^2 <= pi_max pi_j.
+    The variance of P_i / pi under pi is V_i = sum_j pi_j (P_i(j) / pi_j - 1)^2
+    = P^(2t)(i, i) / pi_i - 1, by reversibility.
 
     V_i is bounded by the first theorem at 2t with j = i. Without eigenpairs
     V_i <= lambda^(2t) (1/pi_i - 1): what is sharper here is that a slow eigenfunction counts at the
@@ -611,9 +604,7 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     References
     ----------
     Levin, Peres, "Markov Chains and Mixing Times", second edition, 2017, Theorem 12.4 and
-    Lemma 12.18 (without deflation). The collision bound corrects equation 7 of Liew, Takahashi,
-    Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via Random Walks",
-    SIGMOD 2022, arXiv:2204.03919, which holds on regular graphs only.
+    Lemma 12.18 (without deflation).
 
     Examples
     --------
@@ -639,7 +630,6 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         rounds=number,
         low=low,
         high=high,
-        collision=_collisions(pi, chi_square),
         method="spectral",
         reference=pi,
         chi_square=chi_square,
@@ -685,17 +675,3 @@ def power_above(modulus: float, rounds: int) -> float:
     if modulus == 0.0 and rounds > 0:
         return 0.0
     return float(modulus**rounds) * (1.0 + MARGIN) + _SMALLEST
-
-
-def _collisions(pi: Floats, chi_squares: Floats) -> Floats:
-    """Return at least sum_j P_i(j)^2."""
-    largest = float(pi.max())
-    mean = float(np.square(pi).sum())
-    # The bound holds for any number in place of the mean. Each pi_j is rounded, which moves
-    # pi_j - mean by an ulp of pi_j, as if by a function of that norm.
-    variance = float((pi * np.square(pi - mean)).sum())
-    rounding = MARGIN * math.sqrt(float((pi * np.square(pi)).sum()))
-    deviation = math.sqrt(variance) * (1.0 + MARGIN) + rounding
-    by_mean = mean + 2.0 * deviation * np.sqrt(chi_squares) + largest * chi_squares
-    bounds = np.minimum(by_mean, largest * (1.0 + chi_squares)) * (1.0 + MARGIN)
-    return np.minimum(bounds, 1.0)
