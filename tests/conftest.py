@@ -73,12 +73,6 @@ def each_outlook_is_computed_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def last_round_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a network's curve out of a run: nine more accounts, nearly all of its time."""
-    monkeypatch.setattr("shuffledp.network.run.curve_rounds", lambda rounds: [rounds])
-
-
 @pytest.fixture(scope="session")
 def chromium_executable() -> str:
     """Path of Chromium: without one, tests skip on a user's machine and fail in CI."""

@@ -120,7 +120,6 @@ def test_a_prior_that_does_not_fit_stops_before_anything_is_collected(prior, mes
         collected(prior=prior)
 
 
-@pytest.mark.usefixtures("last_round_alone")
 def test_a_network_hides_nearly_as_well_as_a_shuffler():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     arrangement = NetworkShuffling(mixing=NetworkMixing(graph), rounds=25)

@@ -48,7 +48,6 @@ def run(*arguments):
     ],
     ids=["uniform", "mallows", "network"],
 )
-@pytest.mark.usefixtures("last_round_alone")
 def test_the_section_is_in_all_that_is_written(here, capsys, shuffler, methods):
     assert run("--prior", "prior.json", "--json", *shuffler) == 0
     printed = json.loads(capsys.readouterr().out)["leakage"]

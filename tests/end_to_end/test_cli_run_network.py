@@ -72,10 +72,8 @@ def test_json_and_files_say_the_same(here, capsys):
     report = (here / "out" / "report.html").read_text()
     assert "Network shuffle" in report
     assert "Who has to be trusted." in report
-    assert "chart-rounds" in report
 
 
-@pytest.mark.usefixtures("last_round_alone")
 def test_more_rounds_hide_more(here):
     found = []
     for rounds in ("1", "6"):

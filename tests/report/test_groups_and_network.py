@@ -5,13 +5,12 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from report.pages import Page, drawn, labels, of_class
+from report.pages import Page
 from shuffledp.groups.facts import MallowsFacts, Reidentification, SubsetPreservation
 from shuffledp.network.facts import ExchangeFacts, NetworkFacts
 from shuffledp.report import page_html
 from shuffledp.report.groups import group_paragraphs, group_rows, shuffle_rows
 from shuffledp.report.network import (
-    figure_by_rounds,
     network_paragraph,
     network_rows,
     walk_rows,
@@ -103,7 +102,6 @@ NETWORK = NetworkFacts(
     worst_user="<eve>",
     method="exact laws",
     uniform_epsilon=0.49,
-    epsilon_by_rounds=((6, 2.5), (30, 0.8), (60, 0.499967)),
     most_held=18.2,
     num_released=6_366,
     num_dummies=0,
@@ -153,25 +151,7 @@ def test_the_network_section_escapes_what_comes_from_outside(make_result):
     assert "Who learns what" in html
 
 
-def test_the_curve_comes_down_to_the_uniform_level():
-    figure = figure_by_rounds(NETWORK)
-    assert [len(of_class(drawn(figure), name)) for name in ("trace", "point")] == [2, 3]
-    assert figure.rows[0][:2] == ("6", "2.5000")
-    assert figure.rows[-1] == ("60", "0.49997", "0.49000")
-    assert labels(drawn(figure), "ytick")[0] == "0.0"
-    steep = varied(epsilon_by_rounds=((1, 5.5), (60, 0.5)))
-    assert labels(drawn(figure_by_rounds(steep)), "ytick")[0] == "0.5"
-
-
-@pytest.mark.parametrize("points", [(), ((60, 0.5),), ((30, float("inf")), (60, 0.5))])
-def test_fewer_than_two_points_make_no_curve(make_result, points):
-    assert figure_by_rounds(varied(epsilon_by_rounds=points)) is None
-    page = Page(page_html(make_result(facts=varied(epsilon_by_rounds=points), shuffler="network")))
-    assert "Network shuffle" in page.text
-    assert ("div", "id", "chart-rounds") not in page.attributes
-
-
-def test_other_shuffles_have_no_curve_and_no_section(make_result):
+def test_other_shuffles_have_no_section(make_result):
     assert "Network shuffle" not in Page(page_html(make_result())).text
 
 
@@ -181,7 +161,6 @@ def test_the_page_says_who_passed_the_reports_on(make_result):
     assert "Who has to be trusted." in page.text
     assert "who handed in which" in page.text
     assert "If reports are followed on their way." in page.text
-    assert ("div", "id", "chart-rounds") in page.attributes
 
 
 EXCHANGE = ExchangeFacts(
@@ -202,7 +181,6 @@ EXCHANGE = ExchangeFacts(
     worst_user="eve",
     method="exact",
     uniform_epsilon=0.5,
-    epsilon_by_rounds=((10, 0.8), (20, 0.6)),
     most_held=1.5,
     num_released=94,
     num_dummies=0,

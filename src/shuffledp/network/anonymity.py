@@ -105,22 +105,13 @@ class Hiding:
         return replace(bound, assumptions=bound.assumptions + by_eigenvalues)
 
     def epsilon_of_share(
-        self,
-        profile: LocalProfile,
-        share: float,
-        *,
-        for_all: float = math.inf,
-        **terms: Unpack[Terms],
+        self, profile: LocalProfile, share: float, **terms: Unpack[Terms]
     ) -> float:
-        """Return an epsilon for at least this share of the users, in (0, 1]; rounded up.
-
-        What is known to hold ``for_all`` of them is not searched for again.
-        """
+        """Return an epsilon for at least this share of the users, in (0, 1]; rounded up."""
         users = self._weighings(profile, terms)[-1].hidden_best(share)
         overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
         found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
-        hidden = min(found.upper, for_all)
-        return min(hidden, self._weighed_epsilon(profile, share, hidden, terms))
+        return min(found.upper, self._weighed_epsilon(profile, share, found.upper, terms))
 
     def meets(
         self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]

@@ -9,7 +9,6 @@ class NetworkFacts:
     """Graph, walk and mixing of one exchange of reports. Computed in `shuffledp.network.run`.
 
     Epsilons are proved upper bounds; the spectral gap is rounded down and the separation up.
-    ``most_by_rounds`` is for 99 % of the users.
     """
 
     kind: ClassVar[str] = "network"
@@ -31,11 +30,9 @@ class NetworkFacts:
     worst_user: str
     method: str
     uniform_epsilon: float
-    epsilon_by_rounds: tuple[tuple[int, float], ...]
     most_held: float
     num_released: int
     num_dummies: int
-    most_by_rounds: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

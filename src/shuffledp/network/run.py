@@ -23,9 +23,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Reports
-from shuffledp.network.account import MOST
 from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
 from shuffledp.network.facts import NetworkFacts
 from shuffledp.network.graph import Graph
@@ -84,7 +82,7 @@ class NetworkShuffling:
         return batch.reports
 
     def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> NetworkFacts:
-        """Return facts about graph and walk; up to ten more bounds of epsilon."""
+        """Return facts about graph and walk."""
         return network_facts(self, profile, guarantee, **run)
 
     def cautions(
@@ -103,9 +101,6 @@ class NetworkShuffling:
 
 #: Column of saved reports that says who handed them in.
 HOLDER = "holder"
-
-# The curve of the report, as shares of the rounds.
-_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 # A gain by the walk that is below this part of epsilon0 counts as none.
 _NOTHING = 1e-3
@@ -163,8 +158,6 @@ class NetworkPlan:
         rounds = self.rounds
         if rounds is None:
             rounds = self.mixing.fewest_rounds(profile, delta=delta, protocol=self.protocol)
-        # In one pass, with those that the curve of the report will need.
-        self.mixing.position_bounds_at(curve_rounds(rounds))
         return NetworkShuffling(
             mixing=self.mixing,
             rounds=rounds,
@@ -249,23 +242,11 @@ def network_facts(
     guarantee: Guarantee,
     *,
     num_released: int,
-    on_progress: Progress = no_progress,
     **_: Any,
 ) -> NetworkFacts:
     """Return facts about the exchange of one run."""
-    mixing, rounds, protocol = shuffled.mixing, shuffled.rounds, shuffled.protocol
-    graph, delta = mixing.graph, guarantee.delta_upper
-    terms, numbers = Terms(delta=delta, protocol=protocol), curve_rounds(rounds)
-    epsilons: dict[int, float] = {}
-    most: dict[int, float] = {}
-    for done, number in enumerate(numbers, start=1):
-        hiding = mixing.hiding(number)
-        epsilons[number] = guarantee.epsilon_upper
-        if number != rounds:
-            epsilons[number] = hiding.epsilon(profile, with_lower=False, **terms).upper
-        most[number] = hiding.epsilon_of_share(profile, MOST, for_all=epsilons[number], delta=delta)
-        on_progress("accounting", done, len(numbers))
-    hiding = mixing.hiding(rounds)
+    mixing, rounds, delta = shuffled.mixing, shuffled.rounds, guarantee.delta_upper
+    graph, hiding = mixing.graph, mixing.hiding(rounds)
     return NetworkFacts(
         graph=shuffled.graph_name,
         num_self_loops=graph.num_self_loops,
@@ -273,26 +254,19 @@ def network_facts(
         are_rounds_chosen=shuffled.are_rounds_chosen,
         spectral_gap=mixing.spectrum.spectral_gap,
         worst_user=graph.name_of(hiding.worst_user),
-        epsilon_by_rounds=tuple(epsilons.items()),
         most_held=graph.num_users * float(graph.stationary_law().max()),
         num_released=num_released,
         num_dummies=graph.num_users - num_released,
-        most_by_rounds=tuple(most.items()),
         **facts_of_walk(
             graph,
             profile,
             hiding,
-            terms,
+            Terms(delta=delta, protocol=shuffled.protocol),
             delta=delta,
             rounds=rounds,
             laziness=mixing.walk.laziness,
         ),
     )
-
-
-def curve_rounds(rounds: int) -> list[int]:
-    """Return the numbers of rounds at which a report shows epsilon: some, and the last."""
-    return sorted({max(1, round(share * rounds)) for share in _SHARES if rounds} | {rounds})
 
 
 def local_cautions(

@@ -18,7 +18,6 @@ from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.estimation.sampling import for_all_users
 from shuffledp.network.graph import Graph
-from shuffledp.network.run import curve_rounds
 from shuffledp.peers import exchange_account
 from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.peers.keys import PrivateKeys, Roster, hand_ins_token_text
@@ -181,8 +180,7 @@ def collection_result(
     how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
     exchange = Exchange(terms, graph, fetched.record, arrived, **how)
     hiding = None
-    if exchange.can_hide:  # in one pass, with those that the curve of the report will need
-        exchange.position_bounds(curve_rounds(terms.rounds))
+    if exchange.can_hide:
         hiding = exchange.hiding(terms.rounds)
         honest = max(hiding.overlaps.size - exchange.num_dishonest, 0)
         hiding = replace(hiding, overlaps=hiding.overlaps[:honest])

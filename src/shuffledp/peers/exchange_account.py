@@ -19,7 +19,7 @@ from shuffledp.network.anonymity import Terms as Asked
 from shuffledp.network.facts import ExchangeFacts
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, exact_position_bounds
-from shuffledp.network.run import curve_rounds, facts_of_walk, local_cautions
+from shuffledp.network.run import facts_of_walk, local_cautions
 from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers import slots
@@ -303,14 +303,12 @@ def exchange_facts(
     """Facts of a report on an exchange; None where fewer than two users registered.
 
     Epsilons are proved upper bounds, the gap is rounded down (0 where reports never mix) and the
-    separation up. Cost: up to ten bounds of epsilon for other numbers of rounds.
+    separation up.
     """
     if not exchange.can_hide:
         return None
     terms, graph, users = exchange.terms, exchange.graph, exchange.users
-    delta, numbers = guarantee.delta_upper, curve_rounds(terms.rounds)
-    hiding = exchange.hiding(terms.rounds)
-    epsilons = (exchange.epsilon(profile, delta=delta, rounds=number).upper for number in numbers)
+    delta, hiding = guarantee.delta_upper, exchange.hiding(terms.rounds)
     num_empty = collected.num_hand_ins - len(collected.reports)
     return ExchangeFacts(
         graph=graph_name,
@@ -319,7 +317,6 @@ def exchange_facts(
         are_rounds_chosen=False,
         spectral_gap=0.0 if exchange.mixing is None else exchange.mixing.spectrum.spectral_gap,
         worst_user=graph.name_of(int(exchange.record.nodes[hiding.worst_user])),
-        epsilon_by_rounds=tuple(zip(numbers, epsilons, strict=True)),
         most_held=exchange.most_held,
         num_released=len(collected.reports),
         num_dummies=max(num_empty, 0) if terms.protocol == "single" else 0,

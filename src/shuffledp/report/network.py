@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from shuffledp.network.facts import ExchangeFacts, NetworkFacts
-from shuffledp.report.drawing import Axis, Figure, Line, epsilon_figure, level
 from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
 from shuffledp.report.shuffles import ShuffleWords
 
@@ -55,31 +54,8 @@ class NetworkWords(ShuffleWords):
         return {
             "network": network_rows(self.facts),
             "walk": walk_rows(self.facts),
-            "by_rounds": figure_by_rounds(self.facts),
             "is_exchange": isinstance(self.facts, ExchangeFacts),
         }
-
-
-def figure_by_rounds(facts: NetworkFacts) -> Figure | None:
-    """Return epsilon against the rounds, None with fewer than two finite points.
-
-    The level is that of a trusted uniform shuffler of all reports. Where holders hand in all
-    they hold, the walk comes down to it and cannot go below; with one report each it ends near.
-    """
-    others = [level("trusted uniform shuffler", facts.uniform_epsilon)]
-    if facts.most_by_rounds:
-        rounds, epsilons = zip(*facts.most_by_rounds, strict=True)
-        most = Line(
-            name="for 99 % of the users",
-            x=tuple(map(float, rounds)),
-            y=epsilons,
-            colour="var(--accent)",
-            width=1.0,
-            dash="dash",
-        )
-        others.insert(0, most)
-    x = Axis(title="rounds")
-    return epsilon_figure("chart-rounds", facts.epsilon_by_rounds, others, x=x, here=facts.rounds)
 
 
 def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
