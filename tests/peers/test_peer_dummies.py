@@ -129,7 +129,7 @@ def test_the_guarantee_is_that_of_a_network_with_as_many_dummies(over):
     how = {"num_dishonest": 0}
     arrived = fetched.arrived(len(fetched.collected.reports))
     exchange = Exchange(collection.terms, collection.graph, fetched.record, arrived, **how)
-    overlaps = exchange.hiding(3).overlaps
+    overlaps = exchange.hiding.overlaps
     left = exchange.delta_left(1e-2)
     with_them = network_walk_epsilon(profile, overlaps=overlaps, delta=left, dummies=LAW)
     without = network_walk_epsilon(profile, overlaps=overlaps, delta=left)

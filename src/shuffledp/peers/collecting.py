@@ -181,7 +181,7 @@ def collection_result(
     exchange = Exchange(terms, graph, fetched.record, arrived, **how)
     hiding = None
     if exchange.can_hide:
-        hiding = exchange.hiding(terms.rounds)
+        hiding = exchange.hiding
         honest = max(hiding.overlaps.size - exchange.num_dishonest, 0)
         hiding = replace(hiding, overlaps=hiding.overlaps[:honest])
     guarantee = exchange.guarantee(profile, delta=delta)

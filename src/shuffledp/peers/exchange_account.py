@@ -1,8 +1,9 @@
 """What an exchange guarantees as it went: who registered, who was away, and what arrived."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -18,7 +19,7 @@ from shuffledp.network.anonymity import Hiding
 from shuffledp.network.anonymity import Terms as Asked
 from shuffledp.network.facts import ExchangeFacts
 from shuffledp.network.graph import Graph
-from shuffledp.network.positions.bounds import PositionBounds, exact_position_bounds
+from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.run import facts_of_walk, local_cautions
 from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
@@ -187,7 +188,6 @@ class Exchange:
             )
         except ParameterError:
             self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
-        self._bounds: dict[int, PositionBounds] = {}
 
     @property
     def can_hide(self) -> bool:
@@ -203,23 +203,16 @@ class Exchange:
         """How many of those who registered are counted on; at least the victim."""
         return max(self.users.num_users - self.num_dishonest, 1)
 
-    def position_bounds(self, rounds: Sequence[int]) -> list[PositionBounds]:
-        """Return bounds on where reports were after these rounds, from one pass over users."""
-        wanted = [number for number in rounds if number not in self._bounds]
-        found: Sequence[PositionBounds] = ()
-        if wanted and self.mixing is not None and not self.record.num_absences:
-            found = self.mixing.position_bounds_at(wanted)
-        elif wanted:
+    @cached_property
+    def hiding(self) -> Hiding:
+        """Crowd that hides a report: users whose reports came, or all, whichever proves more."""
+        if self.mixing is not None and not self.record.num_absences:
+            bounds = self.mixing.position_bounds(self.terms.rounds)
+        else:
             away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
             walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
-            report = self._report
-            found = exact_position_bounds(walk, wanted, seen=self._seen, on_progress=report)
-        self._bounds |= {each.rounds: each for each in found}
-        return [self._bounds[number] for number in rounds]
-
-    def hiding(self, rounds: int) -> Hiding:
-        """Crowd that hides a report: users whose reports came, or all, whichever proves more."""
-        (bounds,) = self.position_bounds([rounds])
+            how: Any = {"seen": self._seen, "on_progress": self._report}
+            (bounds,) = exact_position_bounds(walk, [self.terms.rounds], **how)
         found = Hiding.of(bounds)
         if self._seen is None or bounds.lowered is None:
             return found
@@ -230,13 +223,8 @@ class Exchange:
         """Delta left after the probability of an overload; rounded down, maybe below 0."""
         return (delta - self.overload) * (1.0 - 1e-12)
 
-    def epsilon(
-        self, profile: LocalProfile, *, delta: float, rounds: int, with_dummies: bool = True
-    ) -> Bound:
-        """Bound the central epsilon, had the exchange ended after ``rounds`` rounds.
-
-        The chance of an overload is taken off delta.
-        """
+    def epsilon(self, profile: LocalProfile, *, delta: float, with_dummies: bool = True) -> Bound:
+        """Bound the central epsilon; the chance of an overload is taken off delta."""
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
             # What the randomizer alone guarantees, and why no more.
@@ -248,7 +236,7 @@ class Exchange:
                 assumptions=(),
             )
         asked = self.asked(left, with_dummies=with_dummies)
-        bound = self.hiding(rounds).epsilon(profile, with_lower=False, **asked)
+        bound = self.hiding.epsilon(profile, with_lower=False, **asked)
         relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
 
@@ -287,8 +275,7 @@ class Exchange:
         because of whose they are.
         """
         require_delta(delta)
-        rounds = self.terms.rounds
-        epsilon = self.epsilon(profile, delta=delta, rounds=rounds, with_dummies=with_dummies)
+        epsilon = self.epsilon(profile, delta=delta, with_dummies=with_dummies)
         return Guarantee(epsilon=epsilon, delta=float(delta), num_users=self.num_honest)
 
 
@@ -308,7 +295,7 @@ def exchange_facts(
     if not exchange.can_hide:
         return None
     terms, graph, users = exchange.terms, exchange.graph, exchange.users
-    delta, hiding = guarantee.delta_upper, exchange.hiding(terms.rounds)
+    delta, hiding = guarantee.delta_upper, exchange.hiding
     num_empty = collected.num_hand_ins - len(collected.reports)
     return ExchangeFacts(
         graph=graph_name,
