@@ -17,8 +17,8 @@ from shuffledp.groups.groups import Groups, Memberships
 from shuffledp.groups.reference_orders import (
     breadth_first_order,
     choose_reference_order,
+    group_widths,
     inverse,
-    paper_sensitivity,
     sensitivities_in_order,
     sensitivity,
 )
@@ -86,7 +86,8 @@ def grouping(name):
 def gains(groups, options):
     """Return what theta gains over the paper's mechanism at equal alpha, and how."""
     breadth_first = inverse(breadth_first_order(groups))
-    published = paper_sensitivity(groups, breadth_first)
+    width = int(group_widths(groups, breadth_first).max())
+    published = width * (width + 1) // 2
     chosen = choose_reference_order(groups, **options)
     exact = sensitivity("kendall", groups, breadth_first)
     return {

@@ -39,6 +39,7 @@ from releases import (
     learned_errors,
     model_trials,
     over_alpha,
+    paper_sensitivity,
     resamplings,
     vulnerable_shares,
     within_groups,
@@ -47,7 +48,7 @@ from shuffledp import Entropy
 from shuffledp.groups import Groups, KendallMallows
 from shuffledp.groups.attacks.adversaries import attack_by_gaussian_process, gaussian_process_guess
 from shuffledp.groups.attacks.survey import AttackedSurvey
-from shuffledp.groups.reference_orders import paper_sensitivity, sensitivity
+from shuffledp.groups.reference_orders import sensitivity
 from shuffledp.randomizers import KRandomizedResponse
 
 _WAYS = (8, 4, 2)

@@ -22,7 +22,7 @@ from shuffledp.groups.attacks.survey import AttackedSurvey, ComparedArrangement,
 from shuffledp.groups.reference_orders import (
     ReferenceOrder,
     breadth_first_order,
-    paper_sensitivity,
+    group_widths,
     sensitivity,
 )
 
@@ -59,6 +59,19 @@ ENDS = (
         arrangement=ComparedArrangement(name=UNIFORM, shuffler=UniformShuffler()),
     ),
 )
+
+
+def paper_sensitivity(groups: Groups, places: NDArray[np.int64]) -> int:
+    """Return the paper's bound of Kendall's sensitivity: w (w + 1) / 2 for the largest width w.
+
+    Section 4.3 and Property 4, where it is printed as an equality; so it is if a group fills its
+    width.
+
+    >>> paper_sensitivity(Groups.from_sets([[0, 4], [1, 2, 3]], num_users=5), np.arange(5))
+    10
+    """
+    width = int(group_widths(groups, places).max(initial=0))
+    return width * (width + 1) // 2
 
 
 def as_published(groups: Groups, alpha: float) -> MallowsShuffler:

@@ -86,7 +86,6 @@ def test_json_and_files_say_the_same(here, capsys):
     assert groups["largest_group"] == 3 * HOUSES
     # Streets in a row are the best order: no sensitivity beyond that of the group itself.
     assert groups["sensitivity"] == 30 * 29 // 2
-    assert groups["published_sensitivity"] == 29 * 30 // 2
     assert groups["theta"] == pytest.approx(4.0 / 435)
     assert groups["preservation"][0]["name"] == "the largest group"
     assert len(groups["preservation"]) == 1
@@ -109,7 +108,6 @@ def test_other_rank_distances(here, distance):
     assert run("--rank-distance", distance) == 0
     facts = json.loads((here / "out" / "privacy.json").read_text())["groups"]
     assert facts["rank_distance"] == distance
-    assert facts["published_sensitivity"] is None
 
 
 def test_groups_by_graph_and_by_file(here):

@@ -65,7 +65,6 @@ class MallowsFacts(GroupFacts):
 
     largest_width: int
     rank_distance: str
-    published_sensitivity: int | None
     orders_tried: tuple[tuple[str, int], ...]
 
 

@@ -176,16 +176,6 @@ def group_widths(groups: Groups, places: NDArray[Any]) -> Integers:
     return np.maximum.reduceat(held, starts) - np.minimum.reduceat(held, starts)
 
 
-def paper_sensitivity(groups: Groups, places: NDArray[Any]) -> int:
-    """Return the paper's bound of Kendall's sensitivity: w (w + 1) / 2 for the largest width w.
-
-    At least `sensitivity`, with equality if a group fills its width; for comparison only. Section
-    4.3 and Property 4, where it is printed as an equality.
-    """
-    width = int(group_widths(groups, places).max(initial=0))
-    return width * (width + 1) // 2
-
-
 def sensitivities_in_order(distance: str, memberships: Memberships, order: Integers) -> Integers:
     """Do what `group_sensitivities` does for Kendall or the footrule, unchecked.
 

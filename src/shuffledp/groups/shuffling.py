@@ -57,7 +57,7 @@ from shuffledp.groups.privacy import (
     odds_factor,
     reidentification_bound,
 )
-from shuffledp.groups.reference_orders import group_widths, paper_sensitivity
+from shuffledp.groups.reference_orders import group_widths
 
 # Guesses change little with crowds that are rarer than about this.
 _RAREST_CROWD = 1e-6
@@ -256,15 +256,11 @@ def _mallows_facts(
 ) -> dict[str, Any]:
     """Return the facts that only a Mallows model has."""
     reference = shuffler.reference
-    published = None
-    if reference.distance == "kendall":
-        published = paper_sensitivity(groups, reference.places)
     return {
         "largest_width": int(group_widths(groups, reference.places).max()),
         "rank_distance": reference.distance,
         "reference_order": reference.name,
         "sensitivity": reference.sensitivity,
-        "published_sensitivity": published,
         "orders_tried": reference.tried,
         "theta": shuffler.theta,
         "mean_displacement": _mean_displacement(reference.places[:, None], draws),

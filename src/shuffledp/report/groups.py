@@ -143,14 +143,10 @@ def shuffle_rows(facts: GroupFacts) -> list[tuple[str, str]]:
             ("Others who hide it", hidden),
         ]
     assert isinstance(facts, MallowsFacts)  # noqa: S101  # narrows the type
-    sensitivity, published = f"{facts.sensitivity:,}", facts.published_sensitivity
-    if published is not None and facts.sensitivity:
-        times = published / facts.sensitivity
-        sensitivity += f" (the paper's formula: {published:,}, {times:.3g} times as much)"
     return [
         loss,
         ("Mallows model", f"{_KINDS[facts.rank_distance]} distance, theta = {facts.theta:.4g}"),
         ("Reference order", facts.reference_order),
-        ("Sensitivity", sensitivity),
+        ("Sensitivity", f"{facts.sensitivity:,}"),
         ("A report moves", moved),
     ]
