@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
+from shuffledp.accounting.dummies import least_level_dummies, level_guarantee
 from shuffledp.accounting.guarantees import guarantee_of
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease

@@ -7,9 +7,8 @@ import pytest
 
 from oracles import dummies as oracle
 from oracles import profiles
-from shuffledp.amplification import noisy_dummies
-from shuffledp.amplification.dummies import dummy_curve
-from shuffledp.amplification.noisy_dummies import noisy_curve
+from shuffledp.amplification import dummies
+from shuffledp.amplification.dummies import dummy_curve, noisy_curve
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
@@ -68,7 +67,7 @@ def test_grids_keep_the_mass_and_the_mean():
     law = DummyLaw.from_text("gaussian:3.0:20")
     table = np.array([each / 2**64 for each in law.table])
     for number in (1, 2, 7, 64, 1_022, 10**5):
-        values, masses, lost = noisy_dummies._others(law, number)
+        values, masses, lost = dummies._others(law, number)
         assert masses.sum() == pytest.approx(1.0, rel=1e-9)
         assert values @ masses == pytest.approx(number * (1.0 - table[-1]), rel=1e-9)
         assert lost < 1e-17

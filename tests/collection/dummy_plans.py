@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import shuffledp as sdp
-from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
+from shuffledp.accounting.dummies import least_level_dummies, level_guarantee
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.randomizers.bit_sums import BitSums

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom, LocalProfile, MonitoringProfile, RandomizerFamily
 
 
 @pytest.mark.parametrize("epsilon0", [math.nan, -math.inf, -1e-300, "1", None])

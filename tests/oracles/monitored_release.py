@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from fractions import Fraction
 
-from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile
 
 # No more users than a digit of the released number can count.
 RADIX = 8

@@ -35,13 +35,14 @@ from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.dummies import (
     curve_epsilon,
     dummy_curve,
+    has_noise,
     hidden_epsilon,
     hidden_share,
     is_bare,
+    noisy_curve,
     pair_of_bins,
     poisson_table,
 )
-from shuffledp.amplification.noisy_dummies import has_noise, noisy_curve
 from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw

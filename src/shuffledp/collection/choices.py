@@ -13,8 +13,12 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.dummies import gaussian_parameter, least_dummies
-from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
+from shuffledp.accounting.dummies import (
+    gaussian_parameter,
+    least_dummies,
+    least_level_dummies,
+    level_guarantee,
+)
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.dummies import accounted

@@ -23,10 +23,10 @@ from shuffledp.amplification.dummies import (
     dummy_curve,
     finite_curve,
     is_bare,
+    noisy_curve,
     pair_of_bins,
 )
 from shuffledp.amplification.lower_bounds import attack_curves, dominated_law
-from shuffledp.amplification.noisy_dummies import noisy_curve
 from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss

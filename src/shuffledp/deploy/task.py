@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
 from shuffledp.accounting.account import account
-from shuffledp.accounting.dummy_levels import level_guarantee
+from shuffledp.accounting.dummies import level_guarantee
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.collection.questions.rounds import LEAST_USERS, Search
 from shuffledp.composition.composition import Composable

@@ -1,4 +1,4 @@
-from shuffledp.core.monitoring_profile import MonitoringProfile as MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile as MonitoringProfile
 from shuffledp.monitoring.client import MonitorClient as MonitorClient
 from shuffledp.monitoring.client import MonitorReport as MonitorReport
 from shuffledp.monitoring.client import MonitorReports as MonitorReports

@@ -39,7 +39,7 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.dummy_levels import least_level_dummies, level_guarantee
+from shuffledp.accounting.dummies import least_level_dummies, level_guarantee
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Bound

@@ -24,7 +24,7 @@ from shuffledp.core.arrays import walsh_hadamard
 from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     exp_lower,

@@ -16,7 +16,7 @@ from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring import comparison, running_counts

@@ -10,7 +10,7 @@ import pytest
 
 from oracles import monitored_release as oracle
 from shuffledp.amplification.local import single_report_delta
-from shuffledp.core.monitoring_profile import MonitoringProfile
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.monitoring.privacy.central import central_delta_upper
 from shuffledp.monitoring.privacy.likelihoods import (
     Crowd,

@@ -33,8 +33,8 @@ from shuffledp.amplification.local import single_report_delta, single_report_eps
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.monitoring.privacy import likelihoods
 from shuffledp.monitoring.privacy.likelihoods import Crowd
 

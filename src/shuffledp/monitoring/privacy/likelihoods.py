@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.monitoring_profile import MonitoringProfile
 from shuffledp.core.numerics.positive_part import mean_positive_part
+from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 
 # Values that a law may have before its inner part is put on a coarser grid, and how many standard
