@@ -63,6 +63,7 @@ def test_trust_models_have_the_stated_errors():
     assert says(page, f"| {local} | {crowd} | {hidden}, at epsilon0 = 6 | {crowd} | {curator} |")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changes", "verdict"), [(1, "monitor"), (4, "even"), (16, "repeat")])
 def test_a_year_of_days_is_as_stated(changes, verdict):
     plan = plan_monitoring(
