@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shuffledp.accounting.calibration import Calibration
     from shuffledp.collection.questions.question import Question
 
+_SEALED = "{x25519:,} bytes from a device, with --seal hybrid {hybrid:,}"
 _LARGEST_K = 10**7
 
 
@@ -85,6 +86,8 @@ def plan(
     Without a question it finds the one number left out of --epsilon0, --num-users, --rounds,
     --epsilon and --delta.
     """
+    from shuffledp.deploy.creating import sealed_sizes
+
     words = Asked(asked)
     goal = shared.taken(asked, "epsilon", "delta")
     shared.require_target(**goal, max_epsilon0=max_epsilon0)
@@ -116,9 +119,10 @@ def plan(
     if out is not None:
         chosen.save(out)
     console.print_warnings(chosen.warnings)
-    beside = {} if weighed is None else {"weights": weighed.to_json_dict()}
-    if not console.print_json(chosen.to_json_dict() | beside):
-        _print_plan(chosen, weighed)
+    sealed = sealed_sizes(chosen)
+    beside: dict[str, Any] = {} if weighed is None else {"weights": weighed.to_json_dict()}
+    if not console.print_json(chosen.to_json_dict() | {"sealed_bytes": sealed} | beside):
+        _print_plan(chosen, weighed, sealed)
 
 
 def _weights(
@@ -163,7 +167,7 @@ def _print_solution(solution: "Calibration") -> None:
     console.print_facts([*facts, *wording.guarantee_facts(guarantee)])
 
 
-def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None") -> None:
+def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None", sealed: dict[str, int]) -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
     from shuffledp.report.precedents import nearest
 
@@ -176,6 +180,7 @@ def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None") -> None:
             ("randomizer", law.name),
             ("epsilon0", rounded(law.epsilon0, up=True, digits=6)),
             ("bytes a report", f"{law.num_report_bytes:,}"),
+            *([("sealed", _SEALED.format(**sealed))] if sealed else []),
             *wording.expected_errors(chosen),
             *wording.guarantee_facts(guarantee, is_for_any=protect_alone(chosen.dummies)),
             *(plan_rows(chosen) or [("no shuffler", line)]),

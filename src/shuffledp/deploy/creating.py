@@ -10,10 +10,13 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.collection.plan import Plan
+from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.questions.rounds import Search
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.messages import report_size
+from shuffledp.deploy.sealing import SIZES
 from shuffledp.deploy.servers.settings import write_task
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import ProtocolError
@@ -27,26 +30,45 @@ def first_round(question: Any, *, is_for_all: bool) -> Any:
     return replace(question, search=Search(key, is_for_all=is_for_all))
 
 
+def _require_for_devices(plan: Plan) -> None:
+    """Raise `DataError` for a plan whose task devices could not answer."""
+    if plan.rounds != 1 and not plan.question.has_rounds:
+        raise DataError(
+            f"the plan has {plan.rounds:,} rounds about the same people, and a device answers a "
+            "task once: plan one round"
+        )
+    if plan.dummies and plan.randomizer.name != "k-rr":
+        raise DataError(
+            f"the plan has {plan.randomizer.name}, for which each user sends several messages, and "
+            "a device answers a task with one: plan without dummies"
+        )
+
+
 def promise_of(plan: Plan, text: str = "", **said: str) -> dict[str, Any]:
     """Return the fields of a task that a plan decides, with epsilon and delta as they are said.
 
     Raise `DataError` where devices cannot answer it. A plan that is saved, or planned by a form, is
     of a uniform shuffle, the only one that a sorted batch is.
     """
-    if plan.rounds != 1 and not plan.question.has_rounds:
-        raise DataError(
-            f"the plan has {plan.rounds:,} rounds about the same people, and a device answers a "
-            "task once: plan one round"
-        )
+    _require_for_devices(plan)
     name, loss = plan.randomizer.name, plan.asked_epsilon0
-    if plan.dummies and name != "k-rr":
-        raise DataError(
-            f"the plan has {name}, for which each user sends several messages, and a device "
-            "answers a task with one: plan without dummies"
-        )
     question = first_round(plan.question, is_for_all=bool(plan.dummies))
     asked = AskedTerms.of(question, name, loss, text, no_local_noise=math.isinf(loss))
     return {"asked": asked, "dummies": next(iter(plan.dummies), None), **said}
+
+
+def sealed_sizes(plan: Plan) -> dict[str, int]:
+    """Return the bytes of an upload of a plan's task by seal; none if devices cannot answer it."""
+    try:
+        _require_for_devices(plan)
+    except DataError:
+        return {}
+    question: Any = first_round(plan.question, is_for_all=bool(plan.dummies))
+    name, slots = plan.randomizer.name, 1
+    law = chosen_candidates(question, name)[name](plan.asked_epsilon0)
+    if plan.dummies and plan.dummies[0].sender == "users":
+        slots = plan.dummies[0].rare_number(len(question.labels))
+    return {kind: report_size(law.num_report_bytes, slots, kind) for kind in SIZES}
 
 
 def create_task(

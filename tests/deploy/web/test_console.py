@@ -6,9 +6,13 @@ import base64
 import httpx
 import pytest
 
+import shuffledp as sdp
 from deploy.make_vectors import make_task
+from deploy.test_creating import HOW
 from deploy.web.test_survey import HOSTILE
 from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.creating import create_task
 from shuffledp.deploy.web import console
 from shuffledp.deploy.web.console import AT_ONCE, CONSOLE, Watched, console_app, serve_console
 
@@ -114,7 +118,7 @@ def test_of_ten_thousand_tasks_only_those_of_the_page_are_asked(tmp_path):
 
 
 def test_addresses_of_others_need_a_token_of_some_length(tmp_path, monkeypatch):
-    monkeypatch.setattr(console.Watched, "of_folder", lambda _: watched(tmp_path)[0])
+    monkeypatch.setattr(console.Watched, "of", lambda _: watched(tmp_path)[0])
     with pytest.raises(ParameterError, match="the console needs a token: give token=FILE"):
         serve_console([tmp_path], pytest.fail, listen="0.0.0.0:0", token=None)
     (tmp_path / "token").write_text("short\n")
@@ -122,6 +126,20 @@ def test_addresses_of_others_need_a_token_of_some_length(tmp_path, monkeypatch):
         serve_console([tmp_path], pytest.fail, listen="0.0.0.0:0", token=tmp_path / "token")
     with pytest.raises(DataError, match="cannot read"):
         serve_console([tmp_path], pytest.fail, listen="0.0.0.0:0", token=tmp_path / "none")
+
+
+def test_a_task_is_known_by_its_folder_or_by_the_settings_of_one_server(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "told_by", lambda address: address)
+    folder, asked = tmp_path / "task", AskedTerms.of(sdp.Categories(["yes", "no"]), "k-rr", 2.0)
+    made = create_task(folder, min_batch=1000, asked=asked, epsilon="2", delta="1e-6", **HOW)
+    inner = {"shuffler": "127.0.0.1:2", "analyzer": "127.0.0.1:4"}
+    own = (folder / "shuffler.toml").rename(folder / "ours.toml")
+    for path, roles in ((folder, ["analyzer"]), (own, ["shuffler"])):
+        found = console.Watched.of(path)
+        assert (found.task, found.folder) == (made, folder)
+        assert found.servers == {role: inner[role] for role in roles}
+    with pytest.raises(DataError, match=r"none/task\.bin"):
+        console.Watched.of(tmp_path / "none")
 
 
 def test_inner_ports_are_asked_by_address():

@@ -28,9 +28,8 @@ from shuffledp.deploy.remote import Server, checked_record
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.settings import (
     AnalyzerSettings,
-    Settings,
-    ShufflerSettings,
     address_of,
+    read_settings,
     read_task,
     signing_key,
 )
@@ -44,6 +43,7 @@ CONSOLE: Final = "/console"
 #: Tasks on one page of the list.
 AT_ONCE: Final = 50
 
+_ROLES: Final = ("shuffler", "analyzer")
 _SECONDS_SHARED: Final = 2.0
 _PATIENCE_SECONDS: Final = 0.5
 _MOST_RESULTS: Final = 100
@@ -81,18 +81,15 @@ class Watched:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
-    def of_folder(cls, folder: Path) -> "Watched":
-        """Return the task of a folder that ``task create`` made."""
-        task = read_task(folder / "task.bin")
-        kinds: dict[str, type[Settings]] = {
-            "shuffler": ShufflerSettings,
-            "analyzer": AnalyzerSettings,
-        }
-        servers = {}
-        for role, kind in kinds.items():
-            if (path := folder / f"{role}.toml").is_file():
-                servers[role] = told_by(kind.read(path).inner)
-        return cls(task, folder, servers)
+    def of(cls, path: Path) -> "Watched":
+        """Return the task of a folder that ``task create`` made, or of a server's settings."""
+        files = [path]
+        if not path.is_file():
+            files = [each for role in _ROLES if (each := path / f"{role}.toml").is_file()]
+        read = [read_settings(each) for each in files]
+        task = read[0].task if read else path / "task.bin"
+        servers = {_ROLES[isinstance(each, AnalyzerSettings)]: told_by(each.inner) for each in read}
+        return cls(read_task(task), task.parent, servers)
 
     async def state(self) -> TaskState:
         """Return the present state, asked for anew at most every two seconds."""
@@ -219,14 +216,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def serve_console(
-    folders: Sequence[Path], on_ready: Callable[[str], None], *, listen: str, token: Path | None
+    tasks: Sequence[Path], on_ready: Callable[[str], None], *, listen: str, token: Path | None
 ) -> None:
-    """Serve the console of tasks, folders of ``task create``, until told to end."""
+    """Serve the console of tasks, as `Watched.of` takes them, until told to end."""
     secret = "" if token is None else read_token(token)
     if not secret:
         remedy = "give token=FILE with a token of at least 16 characters, or "
         require_this_machine(listen, "the console needs a token", remedy)
-    app = console_app([Watched.of_folder(each) for each in folders], token=secret)
+    app = console_app([Watched.of(each) for each in tasks], token=secret)
     serve(app, on_ready, listen, CONSOLE)
 
 
