@@ -1,12 +1,10 @@
 """What every test shares: how Hypothesis searches, and where Chromium is."""
 
-import functools
 import importlib
 import os
 import pkgutil
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 import shuffledp
-from shuffledp.collection import run
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -63,14 +60,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _LONG & set(item.path.relative_to(REPOSITORY).parts[:-1]):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def each_outlook_is_computed_once() -> Iterator[None]:
-    """Nearly all of a run's time, and runs of one plan ask for the same guarantees again."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run, "guarantee_for", functools.cache(run.guarantee_for))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -102,5 +102,5 @@ def test_a_single_option_is_given_once(command):
         assert f"{flag} is given twice: give it once" in outcome.output
     repeated = [each.opts[0] for each in command.params if getattr(each, "multiple", False)]
     for flag in repeated:
-        outcome = CliRunner().invoke(command, [flag, "clip", flag, "simplex"])
+        outcome = CliRunner().invoke(command, [flag, "clip", flag, "norm-sub"])
         assert "is given twice" not in outcome.output

@@ -208,7 +208,7 @@ def test_one_user_moves_no_share_by_more(make):
         assert make is SampledParts or after[place] >= before[place] - 1e-12
 
 
-@pytest.mark.parametrize("steps", [("norm-sub",), ("clip", "consistent"), ("simplex",)])
+@pytest.mark.parametrize("steps", [("norm-sub",), ("clip", "consistent")])
 def test_other_post_processing_is_refused(steps):
     with pytest.raises(ParameterError, match="only consistent and clip apply"):
         ASKED.require_post_processing(steps)

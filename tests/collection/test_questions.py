@@ -193,7 +193,7 @@ def test_columns_with_other_limits_or_domains_are_refused(tmp_path):
     [
         ("frequencies", "round", "'round' is not one of clip"),
         ("answer-sets", "round", "'round' is not one of clip"),
-        ("answer-sets", "simplex", "only clip applies"),
+        ("answer-sets", "norm-sub", "only clip applies"),
         ("mean", "clip", "means are left as estimated"),
         ("vector-mean", "clip", "means are left as estimated"),
     ],

@@ -256,7 +256,7 @@ WRONG_READING = [
     ("answer-sets", ["--missing", "category"], "'category' makes no sense for sets"),
     ("answer-sets", ["--clip"], "--clip makes no sense"),
     ("answer-sets", ["--separator", ""], "separator is empty"),
-    ("answer-sets", ["--post-process", "simplex"], "only clip applies"),
+    ("answer-sets", ["--post-process", "norm-sub"], "only clip applies"),
     ("answer-sets", ["--randomizer", "k-rr"], "did you mean"),
 ]
 

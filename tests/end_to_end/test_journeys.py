@@ -139,7 +139,7 @@ def test_parameters_to_justify(asked, shuffledp):
         assert ends["lower"] <= ends["upper"]
     assert compared["bounds"][0]["method"] == accounted["method"] == plan["guarantee"]["method"]
 
-    options = ("--column", asked.column, "--interval", "clopper-pearson", *SURE)
+    options = ("--column", asked.column, *SURE)
     options += ("--out", "results", "--json")
     record = json.loads(shuffledp("run", asked.table, "--plan", "plan.json", *options))
     assert_as_planned(record, plan)

@@ -7,7 +7,6 @@ from scipy.stats import binom
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.estimation import estimate_frequencies, expected_standard_error
-from shuffledp.estimation.intervals import INTERVALS
 from shuffledp.randomizers import RANDOMIZERS, Counts, make_randomizer
 
 PROBABILITIES = (0.75, 0.25)
@@ -36,14 +35,12 @@ def test_nothing_is_clipped_or_normalised():
     assert estimates.upper[1] > 1.5
 
 
-@pytest.mark.parametrize("interval", ["wald", "wilson"])
-def test_intervals_hold_the_estimate_and_widen_with_confidence(interval):
+def test_intervals_hold_the_estimate_and_widen_with_confidence():
     narrow, wide = (
         estimate_frequencies(
             counts([60, 40], 100),
             support_probabilities=PROBABILITIES,
             confidence=confidence,
-            interval=interval,
         )
         for confidence in (0.5, 0.99)
     )
@@ -84,11 +81,7 @@ def test_no_reports_are_refused():
         estimate_frequencies(counts([0, 0], 0), support_probabilities=PROBABILITIES)
 
 
-def test_an_unknown_interval_or_confidence_is_refused():
-    with pytest.raises(ParameterError, match="wilson, wald"):
-        estimate_frequencies(
-            counts([1, 2], 3), support_probabilities=PROBABILITIES, interval="bayes"
-        )
+def test_a_confidence_out_of_range_is_refused():
     with pytest.raises(ParameterError, match="confidence"):
         estimate_frequencies(counts([1, 2], 3), support_probabilities=PROBABILITIES, confidence=95)
 
@@ -123,10 +116,9 @@ def test_optimized_unary_has_the_variance_of_its_paper():
     assert error**2 == pytest.approx(4 * math.e / (100 * (math.e - 1) ** 2))
 
 
-@pytest.mark.parametrize("interval", ["wald", "wilson"])
-def test_simultaneous_intervals_are_single_ones_of_a_share_of_the_error(interval):
+def test_simultaneous_intervals_are_single_ones_of_a_share_of_the_error():
     data = counts([60, 40, 20, 30], 100)
-    common = {"support_probabilities": PROBABILITIES, "interval": interval}
+    common = {"support_probabilities": PROBABILITIES}
     together = estimate_frequencies(data, confidence=0.9, simultaneous=True, **common)
     alone = estimate_frequencies(data, confidence=0.9, **common)
     longer = estimate_frequencies(data, confidence=1 - 0.1 / 4, **common)
@@ -152,16 +144,14 @@ def test_simultaneous_intervals_by_formula():
     assert estimates.lower == pytest.approx([0.7 - margin] * 5)
 
 
-@pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("law", [(1.0 - 1e-12, 1e-13), (0.9, 0.05), (0.75, 0.25)])
 @pytest.mark.parametrize("num_users", [30, 200])
-def test_the_interval_about_a_population_covers_it(num_users, law, interval):
+def test_the_interval_about_a_population_covers_it(num_users, law):
     """Exact coverage over all counts, for each share of the population."""
     counts, (p, q) = np.arange(num_users + 1), law
     estimates = estimate_frequencies(
         Counts(support=counts, num_reports=num_users, fingerprint=""),
         support_probabilities=law,
-        interval=interval,
     )
     lower, upper = estimates.population_lower, estimates.population_upper
 
@@ -171,9 +161,8 @@ def test_the_interval_about_a_population_covers_it(num_users, law, interval):
 
     shares = [0.0, *np.geomspace(1e-5, 0.5, 100)]
     # That of the people who answered is a point where there is no noise.
-    least = 0.93 if interval != "wald" else 0.84
-    assert min(coverage(share, lower, upper) for share in shares) > least
-    if p > 0.99 and interval != "clopper-pearson":
+    assert min(coverage(share, lower, upper) for share in shares) > 0.93
+    if p > 0.99:
         assert coverage(0.3, estimates.lower, estimates.upper) < 0.5
 
 

@@ -17,7 +17,7 @@ from shuffledp.estimation.group_means import (
 )
 from shuffledp.estimation.intervals import normal_quantile
 from shuffledp.estimation.sampling import for_all_users
-from shuffledp.randomizers.group_bits import GroupBits
+from shuffledp.randomizers.bit_sums import GroupBits
 
 # Each coverage is rejected where it is below a stated one with that chance; some sixty of them.
 REJECTED_AT = 1e-11

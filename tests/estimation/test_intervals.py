@@ -9,7 +9,6 @@ from scipy.stats import binom, poisson
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.intervals import (
-    INTERVALS,
     KnownTotal,
     SupportLaw,
     normal_quantile,
@@ -17,18 +16,10 @@ from shuffledp.estimation.intervals import (
 )
 
 
-def interval_by(name):
-    """Return a kind of interval as a function of all that the law of a support needs."""
-
-    def interval(frequency, *, support_probabilities, num_users, confidence, num_slots=1):
-        law = SupportLaw(*support_probabilities, num_users, num_slots)
-        return INTERVALS[name](law, frequency, confidence)
-
-    return interval
-
-
-wald_interval, wilson_interval = interval_by("wald"), interval_by("wilson")
-clopper_pearson_interval = interval_by("clopper-pearson")
+def wilson_interval(frequency, *, support_probabilities, num_users, confidence, num_slots=1):
+    """Return the interval as a function of all that the law of a support needs."""
+    law = SupportLaw(*support_probabilities, num_users, num_slots)
+    return law.wilson_interval(frequency, confidence)
 
 
 def variance(f, p, q):
@@ -81,32 +72,14 @@ def test_without_noise_the_fixed_users_are_known():
     assert lower[0] == upper[0] == 0.3
 
 
-def test_intervals_agree_for_many_users():
-    common = {"support_probabilities": (0.6, 0.2), "num_users": 10**10, "confidence": 0.9}
-    wald = wald_interval(np.array([0.3]), **common)
-    wilson = wilson_interval(np.array([0.3]), **common)
-    width = float(wald[1][0] - wald[0][0])
-    for end in (0, 1):
-        assert abs(wald[end][0] - wilson[end][0]) < 1e-3 * width
-
-
-def test_wald_is_symmetric_and_has_the_stated_width():
-    error = SupportLaw(0.7, 0.1, 50).standard_error(np.array([0.2]))
-    lower, upper = wald_interval(
-        np.array([0.2]), support_probabilities=(0.7, 0.1), num_users=50, confidence=0.95
-    )
-    assert upper - lower == pytest.approx(2 * 1.959963984540054 * error)
-    assert (upper + lower) / 2 == pytest.approx(0.2)
-
-
 @pytest.mark.parametrize("p", [1.0, 0.75])
 def test_extreme_supports_give_finite_intervals(p):
     q = 2.0**-64 if p == 1.0 else 0.1
     ends = np.array([-q / (p - q), (1 - q) / (p - q)])
-    for interval in (wald_interval, wilson_interval):
-        lower, upper = interval(ends, support_probabilities=(p, q), num_users=3, confidence=0.999)
-        assert np.isfinite([lower, upper]).all()
-        assert (lower <= upper).all()
+    how = {"support_probabilities": (p, q), "num_users": 3, "confidence": 0.999}
+    lower, upper = wilson_interval(ends, **how)
+    assert np.isfinite([lower, upper]).all()
+    assert (lower <= upper).all()
 
 
 def test_standard_error_is_for_fixed_users():
@@ -158,78 +131,6 @@ def test_simultaneous_tails_add_up_to_the_error(confidence, num_intervals):
 def test_simultaneous_confidence_out_of_range_is_refused(confidence):
     with pytest.raises(ParameterError, match="confidence"):
         simultaneous_confidence(confidence, 3)
-
-
-class TestClopperPearson:
-    """Coverage is at least nominal for every truth, whoever the users are."""
-
-    @staticmethod
-    def coverage(num_users, num_holders, p, q, *, confidence, num_slots=1):
-        """Return the exact coverage given who the users are."""
-        law = np.convolve(
-            binom.pmf(np.arange(num_holders + 1), num_holders, p),
-            binom.pmf(
-                np.arange(num_users * num_slots - num_holders + 1),
-                num_users * num_slots - num_holders,
-                q,
-            ),
-        )
-        support = np.arange(num_users * num_slots + 1)
-        lower, upper = clopper_pearson_interval(
-            (support / num_users - num_slots * q) / (p - q),
-            support_probabilities=(p, q),
-            num_users=num_users,
-            confidence=confidence,
-            num_slots=num_slots,
-        )
-        share = num_holders / num_users
-        return float(law @ ((lower <= share + 1e-12) & (share - 1e-12 <= upper)))
-
-    @pytest.mark.parametrize("confidence", [0.51, 0.8, 0.95, 0.9999])
-    @pytest.mark.parametrize(
-        ("p", "q"), [(0.9, 0.1), (0.5, 0.001), (1.0, 0.0), (0.02, 0.01), (0.75, 0.5)]
-    )
-    def test_it_never_covers_too_seldom(self, p, q, confidence):
-        for num_users in (1, 2, 7, 30):
-            for num_holders in range(num_users + 1):
-                found = self.coverage(num_users, num_holders, p, q, confidence=confidence)
-                assert found >= confidence - 1e-9, (num_users, num_holders)
-
-    def test_slots_count_as_trials(self):
-        for num_holders in range(8):
-            found = self.coverage(7, num_holders, 0.8, 0.2, confidence=0.9, num_slots=3)
-            assert found >= 0.9 - 1e-9
-
-    def test_one_coin_among_many_is_covered_by_markov(self):
-        # Without it the coverage would be below nominal by half of the error, here 0.01.
-        assert self.coverage(1000, 1, 0.0199, 0.0, confidence=0.96) >= 0.96
-
-    def test_the_textbook_case(self):
-        lower, upper = clopper_pearson_interval(
-            np.array([0.0, 0.2, 1.0]),
-            support_probabilities=(1.0, 0.0),
-            num_users=10,
-            confidence=0.95,
-        )
-        assert lower == pytest.approx([0.0, 0.02521073, 1 - 0.30849710], abs=1e-8)
-        assert upper == pytest.approx([0.30849710, 0.55609546, 1.0], abs=1e-8)
-
-    @pytest.mark.parametrize("confidence", [0.5, 0.1])
-    def test_a_confidence_of_a_half_is_refused(self, confidence):
-        with pytest.raises(ParameterError, match="tails below 1/4"):
-            clopper_pearson_interval(
-                np.zeros(1),
-                support_probabilities=(0.9, 0.1),
-                num_users=10,
-                confidence=confidence,
-            )
-
-    def test_it_is_the_remedy_where_wilson_intervals_fall_short(self):
-        # The case of `simultaneous_confidence`: 1,024 categories by k-RR, n q = 1.
-        q = 1.0 / (math.e + 1023)
-        each = simultaneous_confidence(0.95, 1024)
-        found = self.coverage(1000, 0, math.e * q, q, confidence=each)
-        assert 1.0 - found <= (1.0 - each) * (1.0 + 1e-6)
 
 
 def probabilities(law):
@@ -286,7 +187,7 @@ class TestDummies:
         assert found.at_most[1:] == pytest.approx(wanted, abs=1e-9)
 
     @staticmethod
-    def coverage(law, users, chances, total, *, num_bins, interval, confidence=0.95):
+    def coverage(law, users, chances, total, *, num_bins, confidence=0.95):
         """Return the exact coverage given the number of dummies."""
         (num_users, num_holders), (p, q) = users, chances
         known = KnownTotal.of((law,), total, num_bins)
@@ -298,14 +199,13 @@ class TestDummies:
         supports = known.first + np.arange(chance.size)
         frequency = (supports - known.mean - num_users * q) / (num_users * (p - q))
         made = SupportLaw(p, q, num_users, 1, known)
-        lower, upper = INTERVALS[interval](made, frequency, confidence)
+        lower, upper = made.wilson_interval(frequency, confidence)
         share, slack = num_holders / num_users, 1e-12
         return float(chance @ ((lower <= share + slack) & (share <= upper + slack)))
 
-    @pytest.mark.parametrize("interval", ["wilson", "clopper-pearson"])
     @pytest.mark.parametrize("text", ["laplace:2.025:27", "gaussian:6:60", "poisson:40"])
     @pytest.mark.parametrize("num_users", [20, 100, 1000])
-    def test_bare_values_are_covered_given_any_number_of_dummies(self, text, num_users, interval):
+    def test_bare_values_are_covered_given_any_number_of_dummies(self, text, num_users):
         # All error is the dummies'; the exact law decides, so that nothing is left to a limit.
         law = DummyLaw.from_text(text)
         for num_bins, away in ((2, 0), (2, 9), (3, -5), (16, 13)):
@@ -317,7 +217,6 @@ class TestDummies:
                     (1.0, 0.0),
                     total,
                     num_bins=num_bins,
-                    interval=interval,
                 )
                 assert found >= 0.95 - 1e-9, (num_bins, away, holders)
 
@@ -335,7 +234,6 @@ class TestDummies:
                         (p, q),
                         total,
                         num_bins=num_bins,
-                        interval="wilson",
                     )
                     assert found >= 0.95 - 0.05 / 20, (p, num_bins, holders)
 
@@ -343,10 +241,8 @@ class TestDummies:
         # Discrete Laplace: at a tail of 2.4e-5 the normal law's quantile is far too near.
         law, each = DummyLaw.from_text("laplace:2.025:27"), simultaneous_confidence(0.95, 1024)
         how = {"num_bins": 1024, "confidence": each}
-        found = self.coverage(law, (100, 3), (1.0, 0.0), 27_648, interval="wilson", **how)
+        found = self.coverage(law, (100, 3), (1.0, 0.0), 27_648, **how)
         assert 1.0 - found <= (1.0 - each) * (1.0 + 1e-6)
-        normal = self.coverage(law, (100, 3), (1.0, 0.0), 27_648, interval="wald", **how)
-        assert 1.0 - normal > 10.0 * (1.0 - each)
 
     def test_a_table_that_never_varies_adds_a_constant(self):
         law = DummyLaw.from_text("laplace:0.01:5")

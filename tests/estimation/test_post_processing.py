@@ -4,16 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation import (
     POST_PROCESSING,
     FrequencyEstimates,
     clip,
     norm_sub,
-    project_onto_simplex,
 )
 from shuffledp.estimation.frequencies import estimate_frequencies
+from shuffledp.estimation.post_processing import nearest_with_sum
 
 FREQUENCIES = arrays(float, st.integers(1, 30), elements=st.floats(-3.0, 3.0))
 
@@ -33,26 +32,22 @@ def estimates(frequency, num_users=1000):
     )
 
 
-def norm_sub_as_published(frequency, total):
+def norm_sub_as_published(frequency):
     """The iteration itself: negatives to zero, the others shifted equally, until none is left."""
     values = np.array(frequency)
     if values.max() <= 0.0:
-        return np.full(values.size, total / values.size)
+        return np.full(values.size, 1.0 / values.size)
     kept = values > 0.0
     while True:
         values = np.where(kept, values, 0.0)
-        values[kept] += (total - values.sum()) / kept.sum()
+        values[kept] += (1.0 - values.sum()) / kept.sum()
         if values.min() >= 0.0:
             return values
         kept &= values > 0.0
 
 
 def test_steps_go_by_these_names():
-    assert dict(POST_PROCESSING) == {
-        "clip": clip,
-        "norm-sub": norm_sub,
-        "simplex": project_onto_simplex,
-    }
+    assert dict(POST_PROCESSING) == {"clip": clip, "norm-sub": norm_sub}
 
 
 @pytest.mark.parametrize(("name", "step"), POST_PROCESSING.items(), ids=POST_PROCESSING)
@@ -69,8 +64,8 @@ def test_steps_are_recorded_and_touch_the_values_alone(name, step):
 
 
 def test_steps_are_recorded_in_order():
-    after = project_onto_simplex(norm_sub(clip(estimates([-0.1, 0.4, 1.3]))))
-    assert after.post_processing == ("clip", "norm-sub", "simplex")
+    after = norm_sub(clip(estimates([-0.1, 0.4, 1.3])))
+    assert after.post_processing == ("clip", "norm-sub")
 
 
 def test_clipping_moves_to_the_nearest_frequency():
@@ -89,12 +84,12 @@ def test_clipping_moves_to_the_nearest_frequency():
     ],
 )
 def test_projections_of_closed_form(frequency, projection):
-    assert project_onto_simplex(estimates(frequency)).frequency == pytest.approx(projection)
+    assert nearest_with_sum(np.array(frequency, dtype=float), 1.0) == pytest.approx(projection)
 
 
 @given(frequency=FREQUENCIES)
 def test_projection_is_the_nearest_probability_vector(frequency):
-    projected = project_onto_simplex(estimates(frequency)).frequency
+    projected = nearest_with_sum(np.array(frequency, dtype=float), 1.0)
     assert projected.min() >= 0.0
     assert projected.sum() == pytest.approx(1.0)
     # The nearest point y of a convex set makes an obtuse angle with every other one z:
@@ -106,38 +101,36 @@ def test_projection_is_the_nearest_probability_vector(frequency):
 @pytest.mark.parametrize("scale", [1e9, 1e17, 1e300])
 def test_a_projection_does_not_lose_the_sum_beside_large_estimates(scale):
     # At a minute epsilon0 estimates are of this size.
-    for step in (project_onto_simplex, norm_sub):
-        assert step(estimates([scale, -scale])).frequency.tolist() == [1.0, 0.0]
-        assert step(estimates([scale, scale])).frequency.tolist() == [0.5, 0.5]
+    assert norm_sub(estimates([scale, -scale])).frequency.tolist() == [1.0, 0.0]
+    assert norm_sub(estimates([scale, scale])).frequency.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
-    ("frequency", "total", "expected"),
+    ("frequency", "expected"),
     [
-        ([0.2, 0.3, 0.5], 1.0, [0.2, 0.3, 0.5]),
-        ([0.9, 0.4, -0.3], 1.0, [0.75, 0.25, 0.0]),
-        ([0.9, 0.4, 0.05], 1.0, [0.75, 0.25, 0.0]),  # the shift drops the last one
-        ([0.9, 0.4, -0.3], 2.0, [1.25, 0.75, 0.0]),
-        ([0.2, -0.1], 1.0, [1.0, 0.0]),  # lifted, the negative one is not
-        ([-0.2, -0.1], 1.0, [0.5, 0.5]),
-        ([0.0, 0.0, -1.0, -2.0], 2.0, [0.5] * 4),
+        ([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]),
+        ([0.9, 0.4, -0.3], [0.75, 0.25, 0.0]),
+        ([0.9, 0.4, 0.05], [0.75, 0.25, 0.0]),  # the shift drops the last one
+        ([0.2, -0.1], [1.0, 0.0]),  # lifted, the negative one is not
+        ([-0.2, -0.1], [0.5, 0.5]),
+        ([0.0, 0.0, -1.0, -2.0], [0.25] * 4),
     ],
 )
-def test_norm_sub_of_closed_form(frequency, total, expected):
-    assert norm_sub(estimates(frequency), total=total).frequency == pytest.approx(expected)
+def test_norm_sub_of_closed_form(frequency, expected):
+    assert norm_sub(estimates(frequency)).frequency == pytest.approx(expected)
 
 
-@given(frequency=FREQUENCIES, total=st.floats(0.01, 5.0))
-def test_norm_sub_ends_where_its_iteration_ends(frequency, total):
-    found = norm_sub(estimates(frequency), total=total).frequency
-    assert found == pytest.approx(norm_sub_as_published(frequency, total), abs=1e-12)
+@given(frequency=FREQUENCIES)
+def test_norm_sub_ends_where_its_iteration_ends(frequency):
+    found = norm_sub(estimates(frequency)).frequency
+    assert found == pytest.approx(norm_sub_as_published(frequency), abs=1e-12)
     assert found.min() >= 0.0
-    assert found.sum() == pytest.approx(total)
+    assert found.sum() == pytest.approx(1.0)
 
 
 @given(frequency=FREQUENCIES)
 def test_norm_sub_is_the_projection_unless_positive_estimates_fall_short(frequency):
-    projected = project_onto_simplex(estimates(frequency)).frequency
+    projected = nearest_with_sum(np.array(frequency, dtype=float), 1.0)
     found = norm_sub(estimates(frequency)).frequency
     if np.maximum(frequency, 0.0).sum() >= 1.0:
         assert found == pytest.approx(projected, abs=1e-12)
@@ -153,14 +146,8 @@ def test_norm_sub_is_the_projection_for_k_randomized_response(support):
     unbiased = estimate_frequencies(counts, support_probabilities=(2 / (k + 1), 1 / (k + 1)))
     assert unbiased.frequency.sum() == pytest.approx(1.0)
     assert norm_sub(unbiased).frequency == pytest.approx(
-        project_onto_simplex(unbiased).frequency, abs=1e-12
+        nearest_with_sum(unbiased.frequency, 1.0), abs=1e-12
     )
-
-
-@pytest.mark.parametrize("total", [0.0, -1.0, np.nan, np.inf])
-def test_a_sum_out_of_range_is_refused(total):
-    with pytest.raises(ParameterError, match="total"):
-        norm_sub(estimates([0.5, 0.5]), total=total)
 
 
 @given(frequency=FREQUENCIES)

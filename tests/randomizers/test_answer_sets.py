@@ -415,9 +415,8 @@ class TestEstimate:
 
     def test_options_are_passed_on(self, make):
         reports = make().randomize(np.array([[0, 1]] * 900), Entropy.from_seed(14))
-        alone = make().estimate(reports, confidence=0.9, interval="wald")
+        alone = make().estimate(reports, confidence=0.9)
         together = make().estimate(make().aggregate(reports), confidence=0.9, simultaneous=True)
-        assert alone.interval == "wald"
         assert alone.confidence == together.confidence == 0.9
         assert together.is_simultaneous
         assert (together.upper - together.lower > alone.upper - alone.lower).all()

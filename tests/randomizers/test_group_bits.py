@@ -11,7 +11,7 @@ from adversarial.test_profiles_against_enumeration import check_blanket
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.randomizers.group_bits import GroupBits
+from shuffledp.randomizers.bit_sums import GroupBits
 
 # Normal tails beyond seven standard errors, some thirty comparisons with a slack for their skew.
 FALSE_POSITIVE_RATE = 1e-9

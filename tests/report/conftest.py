@@ -1,6 +1,5 @@
 """Results of every shape, without running a collection."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -68,13 +67,6 @@ def build_result(
         "collected_by": "devices",
         "target_epsilon": 0.5,
         "target_delta": 1e-8,
-        "epsilon_by_num_users": tuple(
-            (n, 0.5 * math.sqrt(num_users / n))
-            for n in (636, 2013, 6366, 20131, 63660, 201310, 636600)
-        ),
-        "epsilon_by_honest_share": tuple(
-            (share, 0.5 / math.sqrt(share)) for share in (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-        ),
     }
     return Result(**{**fields, **changes})
 

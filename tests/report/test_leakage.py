@@ -179,4 +179,4 @@ def test_the_page_has_the_section_only_where_there_is_something_to_say():
     )
     assert 'id="leakage"' in page
     assert "What an adversary can guess" in page
-    assert page.index('id="privacy"') < page.index('id="leakage"') < page.index('id="outlook"')
+    assert page.index('id="privacy"') < page.index('id="leakage"') < page.index('id="method"')

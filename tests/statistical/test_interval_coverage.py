@@ -16,9 +16,8 @@ FALSE_POSITIVE_RATE = 1e-9
 NUM_RUNS = 5_000
 CONFIDENCE = 0.95
 SHARES = (0.0, 0.01, 0.3, 0.69)  # of the four categories among the users
-INTERVALS = ("wilson", "wald")
 SETTINGS = list(itertools.product(RANDOMIZERS, (200, 5000)))
-REJECTION_LEVEL = FALSE_POSITIVE_RATE / (len(SETTINGS) * len(INTERVALS) * len(SHARES))
+REJECTION_LEVEL = FALSE_POSITIVE_RATE / (len(SETTINGS) * len(SHARES))
 
 
 def truth(num_users):
@@ -42,20 +41,19 @@ def simulate(randomizer, num_users, seed):
     )
 
 
-def covers(support, share, *, randomizer, num_users, interval, stretch=1.0):
+def covers(support, share, *, randomizer, num_users, stretch=1.0):
     """Return whether the interval of each support holds the true share."""
     estimates = estimate_frequencies(
         Counts(support=support, num_reports=num_users, fingerprint=""),
         support_probabilities=randomizer.support_probabilities,
         confidence=CONFIDENCE,
-        interval=interval,
     )
     centre = (estimates.lower + estimates.upper) / 2
     margin = stretch * (estimates.upper - estimates.lower) / 2
     return (centre - margin <= share) & (share <= centre + margin)
 
 
-def exact_coverage(num_supporters, *, randomizer, num_users, interval):
+def exact_coverage(num_supporters, *, randomizer, num_users):
     """Return the coverage by the exact law of the support, a sum of two binomials."""
     p, q = randomizer.support_probabilities
     law = np.convolve(
@@ -67,7 +65,6 @@ def exact_coverage(num_supporters, *, randomizer, num_users, interval):
         num_supporters / num_users,
         randomizer=randomizer,
         num_users=num_users,
-        interval=interval,
     )
     return float(law @ covered)
 
@@ -87,11 +84,10 @@ def collections(request):
     return randomizer, num_users, simulate(randomizer, num_users, seed=num_users)
 
 
-@pytest.mark.parametrize("interval", INTERVALS)
-def test_coverage_is_the_exact_one_and_close_to_nominal(collections, interval):
+def test_coverage_is_the_exact_one_and_close_to_nominal(collections):
     randomizer, num_users, support = collections
     for code, num_supporters in enumerate(truth(num_users)[1].tolist()):
-        setting = {"randomizer": randomizer, "num_users": num_users, "interval": interval}
+        setting = {"randomizer": randomizer, "num_users": num_users}
         share = num_supporters / num_users
         exact = exact_coverage(num_supporters, **setting)
         # The support is a whole number, so that coverage jumps around its nominal value.
@@ -101,10 +97,9 @@ def test_coverage_is_the_exact_one_and_close_to_nominal(collections, interval):
 
 
 @pytest.mark.parametrize("stretch", [0.85, 1.2])
-@pytest.mark.parametrize("interval", INTERVALS)
-def test_a_wrong_standard_error_is_rejected(collections, interval, stretch):
+def test_a_wrong_standard_error_is_rejected(collections, stretch):
     randomizer, num_users, support = collections
-    setting = {"randomizer": randomizer, "num_users": num_users, "interval": interval}
+    setting = {"randomizer": randomizer, "num_users": num_users}
     num_supporters = int(truth(num_users)[1][2])
     exact = exact_coverage(num_supporters, **setting)
     covered = covers(support[:, 2], num_supporters / num_users, **setting, stretch=stretch)

@@ -416,16 +416,13 @@ ABOUT = """
 ESTIMATING = f"""
     Estimates:
     {CONFIDENCE}
-    --interval [wilson|wald|clopper-pearson]  Kind of interval for shares: wilson stays sensible for
-        rare answers, wald is symmetric, clopper-pearson never covers too seldom and is wider.
-        [default: wilson]
     --simultaneous  Choose intervals that hold all at once with that confidence.
     interval_about=--about [respondents|population]  Print intervals for the people who answered, or
         wider ones for a population of which they are a random sample. The files have both.
         [default: respondents]
-    post_processing=--post-process STEP  clip, norm-sub and simplex make shares lie in [0, 1] or add
-        up to 1, and bias them; consistent, for several columns, is unbiased. Repeat for several
-        steps.  [repeated]
+    post_processing=--post-process STEP  clip and norm-sub make shares lie in [0, 1] or add up to 1,
+        and bias them; consistent, for several columns, is unbiased. Repeat for several steps.
+        [repeated]
     {ABOUT}
     """
 
@@ -491,7 +488,7 @@ def is_on_spark(options: dict[str, Any], processes: int | None) -> bool:
 
 def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:
     """Take `ESTIMATING` out of all of them: how to estimate, and who asked what."""
-    names = ("confidence", "interval", "simultaneous", "interval_about", "post_processing")
+    names = ("confidence", "simultaneous", "interval_about", "post_processing")
     intervals = taken(options, *names)
     require_open_unit("confidence", intervals["confidence"])
     words = taken(options, "title", "question", "organisation", "contact")

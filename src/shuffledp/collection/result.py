@@ -92,11 +92,6 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         Name of the shuffler, for example ``"uniform"``.
     warnings : tuple of str
         What the user should know before publishing, one sentence each.
-    epsilon_by_num_users : tuple of (int, float)
-        Upper bound on the central epsilon at the same delta if that many users had taken part.
-    epsilon_by_honest_share : tuple of (float, float)
-        The same if only this share of the users, in (0, 1], follows the protocol and keeps
-        quiet about its reports.
     facts : GroupFacts or NetworkFacts, optional
         Facts about a shuffle within groups or through a network; None for a uniform one.
     shuffling : Shuffling, optional
@@ -135,8 +130,6 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
     target_delta: float
     shuffler: str = "uniform"
     warnings: tuple[str, ...] = ()
-    epsilon_by_num_users: tuple[tuple[int, float], ...] = ()
-    epsilon_by_honest_share: tuple[tuple[float, float], ...] = ()
     facts: "ShuffleFacts | None" = None
     shuffling: "Shuffling | None" = None
     seed: int | None = None

@@ -9,7 +9,7 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, Typ
 
 from numpy.typing import NDArray
 
-from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
+from shuffledp.accounting.guarantees import guarantee_of
 from shuffledp.collection import dummies as added
 from shuffledp.collection.cautions import plan_cautions, without_shuffler
 from shuffledp.collection.counting import Engine, Tally, count_all
@@ -34,7 +34,7 @@ from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import BlockEntropy, Entropy
-from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, PlanWarning
+from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
@@ -54,11 +54,6 @@ Prior: TypeAlias = "PriorKnowledge | Mapping[str, float] | Sequence[float] | Non
 ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
 """Consumes a stream of shuffled reports, for example to store them."""
 
-# Where the report shows epsilon: as multiples of the number of users, and shares of honest ones.
-_USER_FACTORS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-_HONEST_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-
-
 _OF_TABLE = (
     "Whoever holds the true answers keeps them secret: each was {} by the one program that read "
     "them all."
@@ -75,7 +70,6 @@ def run(  # noqa: PLR0913  # one keyword an option
     shuffling: Shuffling | None = None,
     seed: SupportsIndex | None = None,
     confidence: float = 0.95,
-    interval: str = "wilson",
     simultaneous: bool = False,
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
@@ -112,8 +106,6 @@ def run(  # noqa: PLR0913  # one keyword an option
         For a reproducible simulation, which protects nobody and says so.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
-    interval : {"wilson", "wald", "clopper-pearson"}
-        Kind of interval, for frequencies.
     simultaneous : bool
         Whether all intervals hold at once with that confidence, rather than each alone.
     interval_about : {"respondents", "population"}
@@ -161,8 +153,7 @@ def run(  # noqa: PLR0913  # one keyword an option
 
     Notes
     -----
-    Cost: one pass over the data after the one that opened the column, some tens of milliseconds for
-    each of the guarantees that the report compares.
+    Cost: one pass over the data after the one that opened the column.
 
     Examples
     --------
@@ -177,7 +168,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     require_column(plan.question, column)
     if column.weights is not None:  # whose error is that of the draw, too
         interval_about = "population"
-    options = _options(plan, confidence, interval, simultaneous, post_processing, interval_about)
+    options = _options(plan, confidence, simultaneous, post_processing, interval_about)
     belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
@@ -249,7 +240,6 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     strict: bool = False,
     shuffling: Shuffling | None = None,
     confidence: float = 0.95,
-    interval: str = "wilson",
     simultaneous: bool = False,
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
@@ -276,7 +266,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         What to do with rows of a file without a report; with dummies none may be left out.
     strict : bool
         Refuse where the guarantee falls short of the plan's.
-    shuffling, confidence, interval, simultaneous, interval_about, post_processing
+    shuffling, confidence, simultaneous, interval_about, post_processing
         As for `run`.
     dishonest : int, optional
         Number of users for whom the result states how far they can have moved an estimate; by
@@ -318,7 +308,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     1000
     """
     require_plan(plan)
-    options = _options(plan, confidence, interval, simultaneous, post_processing, interval_about)
+    options = _options(plan, confidence, simultaneous, post_processing, interval_about)
     if isinstance(reports, str | PathLike):
         from shuffledp.collection.report_files import open_reports
 
@@ -416,15 +406,10 @@ def _result(
     report: Progress = no_progress,
     **facts: Any,
 ) -> Result[EstimatesT]:
-    """Return the result with the guarantees that a report compares, and log it."""
+    """Return the result, and log it."""
     local = without_shuffler(plan.question, plan.randomizer, rounds=guarantee.rounds)
     num_users, delta = estimates.num_users, plan.target_delta
     cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
-    # What more users would give is known for a uniform shuffle only: with groups or a network it
-    # depends on where they belong. With a shuffler's dummies it is nothing.
-    is_alone = added.protect_alone(plan.dummies)
-    is_told = shuffling == UNIFORM and not is_alone and len(plan.dummies) <= 1
-    outlook = _outlook(plan, num_users, report) if is_told else {}
     # A stream that neither the randomizer nor the shuffler of the run draws from.
     entropy = Entropy.choose(facts.get("seed")).spawn().spawn().spawn()
     how: Any = {"num_released": aggregate.num_reports, "entropy": entropy, "on_progress": report}
@@ -446,7 +431,6 @@ def _result(
         shift_by_one=plan.question.shift_by_one(plan.randomizer, num_seen, aggregate),
         num_dummies=getattr(aggregate, "num_dummies", 0),  # sums have none
         without_dummies=added.without_dummies(plan, num_users, shuffling),
-        **outlook,
         **facts,
     )
     what = "simulation" if result.is_simulation else what
@@ -583,22 +567,3 @@ def _actual_guarantee(
 def _rounded_up(epsilon: float) -> str:
     """Return six digits of an upper bound; rounding to them takes off 5e-6 at most."""
     return f"{epsilon * (1.0 + 6e-6):.6g}"
-
-
-def _outlook(plan: Plan, num_users: int, report: Progress) -> dict[str, Any]:
-    """Return upper bounds on epsilon for other numbers of users, and shares of honest ones."""
-    numbers = sorted({max(2, round(factor * num_users)) for factor in _USER_FACTORS})
-    shares = {share: int(share * num_users) for share in _HONEST_SHARES}
-    honest = {share: number for share, number in shares.items() if number >= 2}
-    wanted = sorted({*numbers, *honest.values()})
-    law, epsilons = plan.randomizer.profile, dict.fromkeys(wanted, math.inf)
-    how: Any = {"dummies": next(iter(plan.dummies), None), "with_lower": False}
-    for done, number in enumerate(wanted, start=1):
-        with suppress(OutOfRegimeError):  # dummies of a few users may hide nothing
-            found = guarantee_for(law, number, delta=plan.target_delta, **how)
-            epsilons[number] = found.epsilon_upper
-        report("accounting", done, len(wanted))
-    return {
-        "epsilon_by_num_users": tuple((number, epsilons[number]) for number in numbers),
-        "epsilon_by_honest_share": tuple((share, epsilons[n]) for share, n in honest.items()),
-    }

@@ -8,17 +8,10 @@ from shuffledp.estimation.frequencies import (
     estimate_frequencies,
     expected_standard_error,
 )
-from shuffledp.estimation.intervals import INTERVALS
 from shuffledp.estimation.means import MeanEstimates
-from shuffledp.estimation.post_processing import (
-    POST_PROCESSING,
-    clip,
-    norm_sub,
-    project_onto_simplex,
-)
+from shuffledp.estimation.post_processing import POST_PROCESSING, clip, norm_sub
 
 __all__ = [
-    "INTERVALS",
     "POST_PROCESSING",
     "FrequencyEstimates",
     "MeanEstimates",
@@ -26,5 +19,4 @@ __all__ = [
     "estimate_frequencies",
     "expected_standard_error",
     "norm_sub",
-    "project_onto_simplex",
 ]

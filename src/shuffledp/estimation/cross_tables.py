@@ -279,10 +279,9 @@ def estimate_columns(
         made = _normal(*consistent_table(parts, part), quantile) if is_consistent else None
         columns.append(made or of_bins[part.names])
     arrays: Any = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
-    kind = found.interval
-    if pairs and kind != "wald":
-        is_all = is_consistent and len(pairs) == len(parts)
-        kind = "wald" if is_all else f"{kind}, wald for sums"
+    kind = "wilson, wald for sums" if pairs else "wilson"
+    if is_consistent and len(pairs) == len(parts):
+        kind = "wald"
     return ColumnEstimates(
         **arrays,
         count=arrays["frequency"] * found.num_users,

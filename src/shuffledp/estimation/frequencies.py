@@ -9,7 +9,6 @@ from shuffledp.core.checks import require_at_least, require_non_negative
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.intervals import (
-    INTERVALS,
     Arrays,
     Interval,
     KnownTotal,
@@ -44,7 +43,7 @@ class FrequencyEstimates(Arrays):
     confidence : float
         Nominal coverage of each interval, in (0, 1).
     interval : str
-        Kind of interval, a name of `INTERVALS`.
+        Kind of interval.
     post_processing : tuple of str
         Names of the steps applied to ``count`` and ``frequency`` after estimation, in order.
         Empty: the values are unbiased.
@@ -75,7 +74,6 @@ def estimate_frequencies(
     *,
     support_probabilities: tuple[float, float],
     confidence: float = 0.95,
-    interval: str = "wilson",
     simultaneous: bool = False,
 ) -> FrequencyEstimates:
     """Return the unbiased estimate of each category's frequency, and how far it may be off.
@@ -88,9 +86,6 @@ def estimate_frequencies(
         p and q of the randomizer that made the reports: its ``support_probabilities``.
     confidence : float
         Nominal coverage of each interval, in (0, 1).
-    interval : {"wilson", "wald", "clopper-pearson"}
-        Wilson inverts the score test and covers well for rare values and few users; Wald is
-        symmetric around the estimate; Clopper-Pearson never covers too seldom, and is wide.
     simultaneous : bool
         Whether all k intervals hold at once with that confidence (Bonferroni: each has a k-th of
         the error), rather than each alone.
@@ -98,12 +93,13 @@ def estimate_frequencies(
     Returns
     -------
     FrequencyEstimates
-        Nothing is clipped or normalised; see `shuffledp.estimation.post_processing`.
+        With Wilson's intervals, which cover well for rare values and few users. Nothing is clipped
+        or normalised; see `shuffledp.estimation.post_processing`.
 
     Raises
     ------
     ParameterError
-        If p <= q (at epsilon0 = 0 reports say nothing), or confidence or interval is unknown.
+        If p <= q (at epsilon0 = 0 reports say nothing), or confidence is out of range.
     DataError
         If there are no reports, or a number of dummies that their law all but excludes.
 
@@ -129,19 +125,10 @@ def estimate_frequencies(
     >>> estimates.count.tolist()
     [70.0, 30.0]
     """
-    p, q = _require_informative(support_probabilities)
-    if interval not in INTERVALS:
-        raise ParameterError(f"interval = {interval!r} is not one of {', '.join(INTERVALS)}")
-    num_users = counts.num_reports
-    if num_users == 0:
-        raise DataError("there are no reports, so there is nothing to estimate: collect some")
-    dummies = KnownTotal.of(counts.dummies, counts.num_dummies, counts.support.size)
-    law = SupportLaw(p, q, num_users, counts.supports_per_report, dummies)
-    supports = counts.support.astype(np.float64) - dummies.mean
-    count = (supports - num_users * law.num_slots * q) / (p - q)
-    frequency = count / num_users
+    law, count = unbiased_counts(counts, support_probabilities)
+    num_users, frequency = law.num_users, count / law.num_users
     each = simultaneous_confidence(confidence, count.size) if simultaneous else confidence
-    lower, upper = INTERVALS[interval](law, frequency, each)
+    lower, upper = law.wilson_interval(frequency, each)
     errors, share = law.standard_error(frequency), np.clip(frequency, 0.0, 1.0)
     return FrequencyEstimates(
         count=count,
@@ -152,9 +139,23 @@ def estimate_frequencies(
         upper=upper,
         num_users=num_users,
         confidence=confidence,
-        interval=interval,
+        interval="wilson",
         is_simultaneous=simultaneous,
     )
+
+
+def unbiased_counts(
+    counts: Counts, support_probabilities: tuple[float, float]
+) -> tuple[SupportLaw, NDArray[np.float64]]:
+    """Return the law of a support, and the estimated counts; raises as `estimate_frequencies`."""
+    p, q = _require_informative(support_probabilities)
+    num_users = counts.num_reports
+    if num_users == 0:
+        raise DataError("there are no reports, so there is nothing to estimate: collect some")
+    dummies = KnownTotal.of(counts.dummies, counts.num_dummies, counts.support.size)
+    law = SupportLaw(p, q, num_users, counts.supports_per_report, dummies)
+    supports = counts.support.astype(np.float64) - dummies.mean
+    return law, (supports - num_users * law.num_slots * q) / (p - q)
 
 
 def expected_standard_error(

@@ -15,10 +15,8 @@ in all categories together, which is public. It need not look normal however man
 """
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import fields
 from statistics import NormalDist
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,7 +24,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError
 from shuffledp.core.frames import Frames
 from shuffledp.core.reports import read_only
 
@@ -140,13 +138,6 @@ class KnownTotal(NamedTuple):
             at_most=np.concatenate([[0.0], np.cumsum(law)]),
         )
 
-    def between(self, tail: float) -> tuple[int, int]:
-        """Return two numbers of dummies; fewer, and more, have probability ``tail`` at most."""
-        last = self.first + self.at_most.size - 2
-        least = self.first + int(np.searchsorted(self.at_most[1:], tail, side="right"))
-        most = self.first + int(np.searchsorted(self.at_most[1:], 1.0 - tail))
-        return min(least, last), min(most, last)
-
 
 def _given_total(
     laws: tuple[DummyLaw, ...], num_dummies: int, num_bins: int, spread: float
@@ -201,11 +192,6 @@ class SupportLaw(NamedTuple):
         result: NDArray[np.float64] = np.sqrt(variance / self.num_users) / (self.p - self.q)
         return result
 
-    def wald_interval(self, frequency: NDArray[np.float64], confidence: float) -> Interval:
-        """Return estimate -/+ z standard errors, the variance taken at the estimate."""
-        margin = normal_quantile(confidence) * self.standard_error(frequency)
-        return frequency - margin, frequency + margin
-
     def wilson_interval(self, frequency: NDArray[np.float64], confidence: float) -> Interval:
         """Return every f that the support does not contradict, by its variance or its exact law.
 
@@ -242,47 +228,6 @@ class SupportLaw(NamedTuple):
             self._moved_out(centre - margin, support, confidence, -1),
             self._moved_out(centre + margin, support, confidence, 1),
         )
-
-    def clopper_pearson_interval(
-        self, frequency: NDArray[np.float64], confidence: float
-    ) -> Interval:
-        """Return every f whose binomial tails do not contradict the support: never too short.
-
-        Source: Clopper, Pearson 1934; for a confidence in (0.5, 1). The support of a category is a
-        sum of N = n m independent coins, m the number of slots, of mean chance
-        s = q + f (p - q) / m. For users drawn at random from a population (and one slot) it is
-        binomial, and coverage is at least ``confidence`` exactly. Given who the users are, the
-        coins differ, which makes both tails lighter than the binomial ones (Hoeffding 1956,
-        Theorem 4, from a distance of one from the mean on; nearer, tails are above 1/4, which the
-        limits of ``confidence`` leave inside, but for a single supporting report, or a single one
-        that does not, where Markov's inequality serves instead). So it covers then, too, and the
-        more, the more p differs from q: for common values and a large epsilon0 it is far too wide,
-        by the share that sampling would add. For rare values, many categories and simultaneous
-        intervals it is the one to take. With dummies half of each tail goes to the exact law of
-        their number. Cost: a microsecond a category.
-        """
-        from scipy.special import betainccinv, betaincinv
-
-        if not require_open_unit("confidence", confidence) > 0.5:
-            raise ParameterError(
-                f"confidence = {confidence} is not in (0.5, 1): this interval bounds tails below "
-                "1/4"
-            )
-        tail, (fewest, largest) = 0.5 * (1.0 - confidence), (0, 0)
-        if self.dummies.mean:
-            tail *= 0.5
-            fewest, largest = self.dummies.between(tail)
-        trials = float(self.num_users) * self.num_slots
-        support = self._support(frequency)
-        count = np.clip(support - largest, 0.0, trials)
-        # At the ends the beta law has no density; the limits are 0 and 1 there.
-        least = betaincinv(np.maximum(count, 1.0), trials - count + 1.0, tail)
-        least = np.select([count <= 0.0, count == 1.0], [0.0, tail / trials], least)
-        count = np.clip(support - fewest, 0.0, trials)
-        most = betainccinv(count + 1.0, np.maximum(trials - count, 1.0), tail)
-        most = np.select([count >= trials, count == trials - 1.0], [1.0, 1.0 - tail / trials], most)
-        lower, upper = (self.num_slots * (s - self.q) / (self.p - self.q) for s in (least, most))
-        return lower, upper
 
     def _support(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the supports that unbiased frequencies were made of, in whole numbers."""
@@ -410,15 +355,3 @@ def simultaneous_confidence(confidence: float, num_intervals: int) -> float:
     """
     alpha = 1.0 - require_open_unit("confidence", confidence)
     return confidence if num_intervals == 1 else 1.0 - alpha / num_intervals
-
-
-#: Name of each kind of interval, and what makes it of a law, frequencies and a confidence.
-INTERVALS: Mapping[str, Callable[[SupportLaw, NDArray[np.float64], float], Interval]] = (
-    MappingProxyType(
-        {
-            "wilson": SupportLaw.wilson_interval,
-            "wald": SupportLaw.wald_interval,
-            "clopper-pearson": SupportLaw.clopper_pearson_interval,
-        }
-    )
-)

@@ -15,7 +15,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_positive
 from shuffledp.estimation.frequencies import FrequencyEstimates
 
 EstimatesT = TypeVar("EstimatesT", bound=FrequencyEstimates)
@@ -45,21 +44,19 @@ def clip(estimates: EstimatesT) -> EstimatesT:
     return with_frequency(estimates, np.clip(estimates.frequency, 0.0, 1.0), "clip")
 
 
-def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyEstimates:
-    """Return the estimates with negatives at zero and the others shifted equally to a given sum.
+def norm_sub(estimates: FrequencyEstimates) -> FrequencyEstimates:
+    """Return the estimates with negatives at zero and the others shifted equally to sum to 1.
 
     Parameters
     ----------
     estimates : FrequencyEstimates
         Left as they are. The k categories must be all the values that users can have.
-    total : float
-        What the frequencies sum to, in (0, inf): 1, unless users hold several values each.
 
     Returns
     -------
     FrequencyEstimates
-        Frequencies that are non-negative and sum to ``total``. A category whose estimate is not
-        positive gets 0, unless all are so: then each gets ``total / k``. ``"norm-sub"`` is
+        Frequencies that are non-negative and sum to 1. A category whose estimate is not
+        positive gets 0, unless all are so: then each gets ``1 / k``. ``"norm-sub"`` is
         appended to ``post_processing``.
 
     Notes
@@ -69,16 +66,12 @@ def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyE
     are repeated until nothing is negative.
 
     That ends at the simplex projection max(x - t, 0) of the *positive* estimates, computed here in
-    O(k log k). Proof (Michelot 1986): if they sum to less than ``total``, the first shift is
+    O(k log k). Proof (Michelot 1986): if they sum to less than 1, the first shift is
     upwards, makes nothing negative, and is -t. Otherwise write s for the sum of all shifts down so
-    far. At t the values not yet dropped sum to ``total`` or less, as long as those that the
+    far. At t the values not yet dropped sum to 1 or less, as long as those that the
     projection keeps are among them; so s <= t, and none of these is dropped. s never falls, for
     what is dropped is negative. So where nothing more is dropped, the result is max(x - s, 0) with
     the right sum, which defines the projection.
-
-    `project_onto_simplex` looks at the negative estimates too. Both agree wherever the positive
-    ones sum to at least 1: always for k-RR, whose estimates sum to exactly 1. Where they sum to
-    less, the projection lifts slightly negative estimates above zero and this does not.
 
     Examples
     --------
@@ -88,50 +81,18 @@ def norm_sub(estimates: FrequencyEstimates, *, total: float = 1.0) -> FrequencyE
     >>> norm_sub(estimates).count.round(9).tolist()  # from 60, 20, -10
     [70.0, 30.0, 0.0]
     """
-    wanted = require_positive("total", total)
     is_positive = estimates.frequency > 0.0
     if not is_positive.any():
         is_positive = np.ones_like(is_positive)
     frequency = np.zeros_like(estimates.frequency)
     kept = np.maximum(estimates.frequency[is_positive], 0.0)
-    frequency[is_positive] = nearest_with_sum(kept, wanted)
+    frequency[is_positive] = nearest_with_sum(kept, 1.0)
     return with_frequency(estimates, frequency, "norm-sub")
-
-
-def project_onto_simplex(estimates: FrequencyEstimates) -> FrequencyEstimates:
-    """Return the estimates with the frequencies moved to the nearest probability vector.
-
-    Parameters
-    ----------
-    estimates : FrequencyEstimates
-        Left as they are. The k categories must be all the values that users can have.
-
-    Returns
-    -------
-    FrequencyEstimates
-        Frequencies that are non-negative and sum to 1, nearest in Euclidean distance.
-        ``"simplex"`` is appended to ``post_processing``.
-
-    Notes
-    -----
-    Source: Held, Wolfe, Crowder 1974: the projection is max(x - t, 0), with the shift t fixed by
-    the sum. With x in descending order, t = (x_1 + ... + x_m - 1) / m for the largest m at which
-    x_m exceeds that. O(k log k).
-
-    Examples
-    --------
-    >>> from shuffledp.estimation.frequencies import Counts, estimate_frequencies
-    >>> counts = Counts(support=np.array([80, 20]), num_reports=100, fingerprint="")
-    >>> estimates = estimate_frequencies(counts, support_probabilities=(0.75, 0.25))
-    >>> project_onto_simplex(estimates).frequency.tolist()
-    [1.0, 0.0]
-    """
-    return with_frequency(estimates, nearest_with_sum(estimates.frequency, 1.0), "simplex")
 
 
 #: Name of each step, as recorded in ``post_processing``, and its function.
 POST_PROCESSING: Mapping[str, Callable[[FrequencyEstimates], FrequencyEstimates]] = (
-    MappingProxyType({"clip": clip, "norm-sub": norm_sub, "simplex": project_onto_simplex})
+    MappingProxyType({"clip": clip, "norm-sub": norm_sub})
 )
 
 

@@ -109,7 +109,6 @@ class FrequencyRandomizer(ABC):
         data: Reports | Counts,
         *,
         confidence: float = 0.95,
-        interval: str = "wilson",
         simultaneous: bool = False,
     ) -> FrequencyEstimates:
         """Return the unbiased share of users with each category, and how far it may be off.
@@ -119,13 +118,10 @@ class FrequencyRandomizer(ABC):
         user sum to the mean number of these. `ParameterError` if reports say nothing
         (epsilon0 = 0), `DataError` if there are none.
         """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        checks.require_same_law(counts.fingerprint, self.fingerprint)
         return estimate_frequencies(
-            counts,
+            checks.aggregate_of(self, data),
             support_probabilities=self.support_probabilities,
             confidence=confidence,
-            interval=interval,
             simultaneous=simultaneous,
         )
 
@@ -402,8 +398,7 @@ class MeanRandomizer(ABC):
         nothing is clipped. With ``simultaneous`` the intervals of all coordinates hold at once with
         that confidence. `DataError` if there are fewer than two reports.
         """
-        sums = self.aggregate(data) if isinstance(data, Reports) else data
-        checks.require_same_law(sums.fingerprint, self.fingerprint)
+        sums = checks.aggregate_of(self, data)
         offset, factor = self.score_scale
         return estimate_means(
             sums,

@@ -102,6 +102,13 @@ def require_same_law(found: str, expected: str) -> None:
         )
 
 
+def aggregate_of(randomizer: Any, data: Any) -> Any:
+    """Return the aggregate of reports, or the one that is given; raise unless it is of this law."""
+    found = randomizer.aggregate(data) if isinstance(data, Reports) else data
+    require_same_law(found.fingerprint, randomizer.fingerprint)
+    return found
+
+
 def require_reports(
     reports: Reports, fingerprint: str, dtype: np.dtype[Any], row_shape: tuple[int, ...] = ()
 ) -> NDArray[Any]:

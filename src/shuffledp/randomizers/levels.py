@@ -124,13 +124,17 @@ class Levels(Parts):
         return self.report_columns().data[codes]
 
     def _estimated(
-        self, counts: Sequence[Counts], num_users: int, confidence: float, **how: Any
+        self,
+        counts: Sequence[Counts],
+        num_users: int,
+        confidence: float,
+        *,
+        simultaneous: bool = False,
     ) -> DistributionEstimates:
         """Return estimates over the bins, fitted to the counts of each level."""
-        flat = super()._estimated(counts, num_users, confidence, **how | {"interval": "wald"})
         numbers = [part.num_reports for part in counts]
         tree = self.tree
-        bins = tree.fit([flat.frequency[where] for where in self.part_slices])
+        bins = tree.fit(self._frequencies(counts))
         shares = np.maximum(bins, 0.0) / np.maximum(bins, 0.0).sum()
         codes = level_codes(np.arange(bins.size), self.sizes)
         nodes: list[Floats] = [
@@ -148,7 +152,6 @@ class Levels(Parts):
             below=np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]]),
             sampling=0.0 if self.is_sampled else 1.0 / num_users,
         )
-        simultaneous = how.get("simultaneous", False)
         all_of: Any = {"num_users": num_users, "confidence": confidence}
         return DistributionEstimates.of(bins, errors, simultaneous=simultaneous, **all_of)
 

@@ -28,6 +28,7 @@ from shuffledp.estimation.frequencies import (
     FrequencyEstimates,
     estimate_frequencies,
     expected_standard_error,
+    unbiased_counts,
 )
 from shuffledp.estimation.intervals import simultaneous_confidence
 from shuffledp.estimation.sampling import for_all_users
@@ -130,11 +131,41 @@ class Parts(ABC):
             where = slice(start, start + _BLOCK)
             yield where, rows[where]
 
+    @abstractmethod
+    def _counted(self, data: Reports | Counts) -> tuple[int, list[Counts]]:
+        """Return the number of users and the counts of each part; raise unless they fit."""
+
+    def estimate(
+        self, data: Reports | Counts, *, confidence: float = 0.95, simultaneous: bool = False
+    ) -> FrequencyEstimates:
+        """Return the unbiased share of all users in each bin, and how far it may be off.
+
+        ``data`` are reports of this law without dummies, or what `aggregate` made of them; of
+        messages of several parts also with dummies, whose laws for each part are among ``dummies``,
+        and ``num_reports`` messages of users. The options come from `estimate_frequencies`. Where
+        each user reported on one part, errors count that those were a random sample of the users.
+        `DataError` if nobody reported on some part, or the messages of each part are not one a user
+        besides possible dummies.
+        """
+        num_users, parts = self._counted(data)
+        return self._estimated(parts, num_users, confidence, simultaneous=simultaneous)
+
+    def _frequencies(self, counts: Sequence[Counts]) -> list[Floats]:
+        """Return the unbiased frequencies in each part."""
+        return [
+            unbiased_counts(part, level.support_probabilities)[1] / part.num_reports
+            for part, level in zip(counts, self.levels, strict=True)
+        ]
+
     def _estimated(
-        self, counts: Sequence[Counts], num_users: int, confidence: float, **how: Any
+        self,
+        counts: Sequence[Counts],
+        num_users: int,
+        confidence: float,
+        *,
+        simultaneous: bool = False,
     ) -> FrequencyEstimates:
         """Return estimates over the bins of all parts, about all users, from counts of each."""
-        simultaneous = how.pop("simultaneous", False)
         each = simultaneous_confidence(confidence, self.num_bins) if simultaneous else confidence
         found = [
             for_all_users(
@@ -142,7 +173,6 @@ class Parts(ABC):
                     part,
                     support_probabilities=level.support_probabilities,
                     confidence=each,
-                    **how,
                 ),
                 num_users,
             )
@@ -277,22 +307,9 @@ class SampledParts(Parts):
                 block[own] = _drawn(level, rows[own, part], bins.start, out.dtype, entropy)
         return Reports(data=out, fingerprint=self.fingerprint)
 
-    def estimate(
-        self,
-        data: Reports | Counts,
-        *,
-        confidence: float = 0.95,
-        interval: str = "wilson",
-        simultaneous: bool = False,
-    ) -> FrequencyEstimates:
-        """Return the unbiased share of all users in each bin, and how far it may be off.
-
-        ``data`` are reports of this law, or what `aggregate` made of them; the options come from
-        `estimate_frequencies`. Errors count that each part was reported on by a random sample of
-        the users. `DataError` if nobody reported on some part.
-        """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        checks.require_same_law(counts.fingerprint, self.fingerprint)
+    def _counted(self, data: Reports | Counts) -> tuple[int, list[Counts]]:
+        """Return the number of users and the counts of each part; raise if there are none."""
+        counts = checks.aggregate_of(self, data)
         parts = [
             Counts(support=support, num_reports=int(support.sum()), fingerprint=self.fingerprint)
             for support in (counts.support[bins] for bins in self.part_slices)
@@ -302,8 +319,7 @@ class SampledParts(Parts):
                 f"{counts.num_reports} reports are too few for {len(parts)} parts, of which each "
                 "user reports on one: ask more users, or fewer columns"
             )
-        how: Any = {"interval": interval, "simultaneous": simultaneous}
-        return self._estimated(parts, counts.num_reports, confidence, **how)
+        return counts.num_reports, parts
 
     def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
         """Return the largest change of each bin's share by another report of one of n users.
@@ -381,8 +397,7 @@ class Messages(Parts):
 
         Each part has one message of each user besides possible dummies.
         """
-        counts = self.aggregate(data) if isinstance(data, Reports) else data
-        checks.require_same_law(counts.fingerprint, self.fingerprint)
+        counts = checks.aggregate_of(self, data)
         number = len(self.sizes)
         num_users, rest = divmod(counts.num_reports, number)
         laws = [counts.dummies[part::number] for part in range(number)]
@@ -460,24 +475,6 @@ class AllParts(Messages):
             for part, (level, bins) in enumerate(zip(self.levels, self.part_slices, strict=True)):
                 out[where, part] = _drawn(level, rows[:, part], bins.start, out.dtype, entropy)
         return Reports(data=out.reshape(-1), fingerprint=self.fingerprint)
-
-    def estimate(
-        self,
-        data: Reports | Counts,
-        *,
-        confidence: float = 0.95,
-        interval: str = "wilson",
-        simultaneous: bool = False,
-    ) -> FrequencyEstimates:
-        """Return the unbiased share of users in each bin, and how far it may be off.
-
-        ``data`` are messages of this law without dummies; or counts of them, with the laws of the
-        dummies of each part among ``dummies``, and ``num_reports`` messages of users. `DataError`
-        unless the messages of each part are one a user besides possible dummies.
-        """
-        num_users, parts = self._counted(data)
-        how: Any = {"interval": interval, "simultaneous": simultaneous}
-        return self._estimated(parts, num_users, confidence, **how)
 
 
 def _drawn(

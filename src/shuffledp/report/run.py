@@ -15,9 +15,7 @@ from shuffledp.report.drawing import (
     Figure,
     Line,
     bars_figure,
-    epsilon_figure,
     isolated,
-    level,
     lines_figure,
 )
 from shuffledp.report.formatting import best_guess, brief, counted, odds_factor, shorten
@@ -31,16 +29,9 @@ _MOST_BINS = 128  # of a distribution, which are drawn in their order
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
 
-_CAPTIONS = (
-    "If more or fewer users took part, all else being equal. The dotted line up is this run.",
-    "If some of the users drop out, are fake, or collude with the adversary: only honest reports "
-    "hide others.",
-)
-
 
 @page_html.register
 def _(subject: Result) -> str:
-    curves = (figure_by_num_users(subject), figure_by_honest_share(subject))
     kind = "Simulated" if subject.is_simulation else "Private"
     words, about = wording.wording(subject.question), subject.about.to_json_dict()
     asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
@@ -98,7 +89,6 @@ def _(subject: Result) -> str:
         summary=_summary(subject, asked_by, statement.paragraphs),
         **leakage_facts(leakage_of(subject)),
         shuffle=words_of_result(subject),
-        outlook=[each for each in zip(curves, _CAPTIONS, strict=True) if each[0] is not None],
     )
 
 
@@ -228,30 +218,3 @@ def figure_of_cumulative(result: Result) -> Figure | None:
         y=Axis(title="share of users below", is_share=True, has_zero=True),
         band=f"{percent} simultaneous intervals",
     )
-
-
-def figure_by_num_users(result: Result) -> Figure | None:
-    """Return epsilon against the number of users, or None with fewer than two finite points."""
-    return epsilon_figure(
-        "chart-num-users",
-        result.epsilon_by_num_users,
-        [_asked(result)],
-        x=Axis(title="number of users", is_log=True),
-        here=result.guarantee.num_users,
-    )
-
-
-def figure_by_honest_share(result: Result) -> Figure | None:
-    """Return epsilon against the share of honest users, or None as above."""
-    return epsilon_figure(
-        "chart-honest-share",
-        [(100.0 * share, epsilon) for share, epsilon in result.epsilon_by_honest_share],
-        [_asked(result)],
-        x=Axis(title="honest users, in %"),
-        here=100.0 if result.guarantee.num_users == result.num_users else None,
-    )
-
-
-def _asked(result: Result) -> Line:
-    """Return the level of the target."""
-    return level(f"asked: {brief(result.target_epsilon)}", result.target_epsilon)

@@ -84,11 +84,10 @@ CALIBRATE = [
 ]
 RUN = [
     "--column answer --domain yes,no --epsilon 1 --delta 1e-6",
-    "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --interval wald --confidence 0.9",
-    "--column colour --domain-file domain.txt --epsilon0 3 --delta 1e-6"
-    " --interval clopper-pearson --simultaneous",
+    "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --confidence 0.9",
+    "--column colour --domain-file domain.txt --epsilon0 3 --delta 1e-6 --simultaneous",
     "--column colour --epsilon0 2 --delta 1e-6 --randomizer subset-selection"
-    " --post-process simplex",
+    " --post-process norm-sub",
     "--column colour --domain red,green --other --epsilon0 2 --delta 1e-6 --randomizer k-rr"
     " --post-process clip --post-process norm-sub",
     "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --prior colours.json",

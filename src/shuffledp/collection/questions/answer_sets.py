@@ -35,6 +35,8 @@ class AnswerSets(question.Shares):
     """
 
     kind: ClassVar[str] = "answer-sets"
+    stated: ClassVar[tuple[str, ...]] = ("max_answers",)
+    listed: ClassVar[str] = "domain"
     reads: ClassVar[tuple[str, ...]] = ("missing", "separator", "truncate")
 
     domain: tuple[str, ...]
@@ -45,11 +47,6 @@ class AnswerSets(question.Shares):
         _, most = answer_sets.require_set_size(len(labels), max_answers)
         object.__setattr__(self, "domain", labels)
         object.__setattr__(self, "max_answers", most)
-
-    @classmethod
-    def from_json(cls, particulars: Any, labels: Iterable[str]) -> "AnswerSets":
-        """Return the question that `to_json_dict` wrote."""
-        return cls(labels, max_answers=particulars["max_answers"])
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -182,7 +179,3 @@ class AnswerSets(question.Shares):
     def describe(self) -> str:
         """Return the number of answers, and how many a user may give."""
         return f"up to {self.max_answers} of {len(self.domain)} answers"
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return kind and limit; the answers stand apart, as ``domain``."""
-        return {"kind": self.kind, "max_answers": self.max_answers}

@@ -50,6 +50,7 @@ class Categories(question.Shares):
     """
 
     kind: ClassVar[str] = "frequencies"
+    listed: ClassVar[str] = "domain"
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
     has_one_label: ClassVar[bool] = True
@@ -64,11 +65,6 @@ class Categories(question.Shares):
     ) -> None:
         object.__setattr__(self, "domain", question.checked_answers(domain))
         object.__setattr__(self, "own", tuple(own))
-
-    @classmethod
-    def from_json(cls, _particulars: Any, labels: Iterable[str]) -> "Categories":
-        """Return the question that `to_json_dict` wrote."""
-        return cls(labels)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -121,10 +117,6 @@ class Categories(question.Shares):
     def describe(self) -> str:
         """Return the number of answers."""
         return f"{len(self.domain)} answers"
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return the kind; the answers stand apart, as ``domain``."""
-        return {"kind": self.kind}
 
 
 class Coding(NamedTuple):

@@ -254,7 +254,7 @@ class Columns(question.Shares):
         confidence, size = options.confidence, len(self.labels)
         if options.simultaneous:
             confidence = simultaneous_confidence(confidence, size)
-        found = randomizer.estimate(aggregate, confidence=confidence, interval=options.interval)
+        found = randomizer.estimate(aggregate, confidence=confidence)
         parts = self._estimated_parts(randomizer, aggregate, found)
         is_consistent = CONSISTENT in options.post_processing
         estimates = replace(

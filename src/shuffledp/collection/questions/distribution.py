@@ -57,6 +57,7 @@ class Distribution(question.Shares):
     """
 
     kind: ClassVar[str] = "distribution"
+    stated: ClassVar[tuple[str, ...]] = ("name", "edges", "quantiles")
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
     no_values: ClassVar[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
     expected_for: ClassVar[str] = (
@@ -90,12 +91,6 @@ class Distribution(question.Shares):
         object.__setattr__(self, "edges", found)
         object.__setattr__(self, "quantiles", asked)
         object.__setattr__(self, "name", name)
-
-    @classmethod
-    def from_json(cls, particulars: Any, _labels: Iterable[str]) -> "Distribution":
-        """Return the question that `to_json_dict` wrote."""
-        rest = {key: particulars[key] for key in ("quantiles", "name")}
-        return cls(particulars["edges"], **rest)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -183,7 +178,7 @@ class Distribution(question.Shares):
         question.Shares.require_post_processing(self, steps)
         if "clip" in steps:
             raise ParameterError(
-                "post-processing clip leaves shares that do not sum to 1: give norm-sub or simplex"
+                "post-processing clip leaves shares that do not sum to 1: give norm-sub"
             )
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:
@@ -223,11 +218,6 @@ class Distribution(question.Shares):
     def describe(self) -> str:
         """Return the number of bins and the range."""
         return f"numbers in {self.num_bins} bins of {self.limits}"
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return kind, name, edges and quantiles."""
-        rest = {"edges": list(self.edges), "quantiles": list(self.quantiles)}
-        return {"kind": self.kind, "name": self.name, **rest}
 
 
 def _even(bins: Any, limits: Sequence[float] | None) -> tuple[float, ...]:

@@ -86,6 +86,7 @@ class HeavyHitters(question.Shares):
     """
 
     kind: ClassVar[str] = "heavy-hitters"
+    stated: ClassVar[tuple[str, ...]] = ("max_bytes", "most", "bits")
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     has_rounds: ClassVar[bool] = True
     central_sensitivity: ClassVar[float] = 2.0  # replacing one text changes two counts by one
@@ -140,7 +141,7 @@ class HeavyHitters(question.Shares):
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "HeavyHitters":
         """Return the question that `to_json_dict` wrote."""
-        numbers = {name: particulars[name] for name in ("max_bytes", "most", "bits")}
+        numbers = {name: particulars[name] for name in cls.stated}
         search = particulars.get("search")
         return cls(**numbers, found=labels, search=search and Search.from_json(search))
 
@@ -334,7 +335,7 @@ class HeavyHitters(question.Shares):
     ) -> FoundTexts:
         """Return the shares of what the last of these rounds left, among all users."""
         each = simultaneous_confidence(options.confidence, len(bins))
-        estimates = randomizer.estimate(counts, confidence=each, interval=options.interval)
+        estimates = randomizer.estimate(counts, confidence=each)
         estimates = for_all_users(estimates, num_users)
         arrays: Any = {name: each[kept] for name, each in estimates.given().items()}
         depth, left = sum(self.steps[: len(rounds)]), bins[kept].tolist()
@@ -345,7 +346,7 @@ class HeavyHitters(question.Shares):
             texts=tuple(str(whole_text(each)) if is_over else shown(each, depth) for each in whole),
             num_users=num_users,
             confidence=options.confidence,
-            interval=options.interval,
+            interval=estimates.interval,
             is_simultaneous=True,
             num_compared=len(bins),
             discovery=Discovery.of(rounds, left=() if is_over else tuple(x.hex() for x in whole)),
@@ -406,10 +407,9 @@ class HeavyHitters(question.Shares):
         )
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return kind and numbers; the texts found stand apart, as ``domain``."""
-        names = ("kind", "max_bytes", "most", "bits")
+        """Return kind, numbers and search; the texts found stand apart, as ``domain``."""
         search = {} if self.search is None else {"search": self.search.to_json_dict()}
-        return {name: getattr(self, name) for name in names} | search
+        return question.Shares.to_json_dict(self) | search
 
 
 # ---------------------------------------------------------------- prefixes

@@ -1,7 +1,6 @@
 """A number between two limits: its mean."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -32,6 +31,7 @@ class Mean(question.Means):
     """
 
     kind: ClassVar[str] = "mean"
+    stated: ClassVar[tuple[str, ...]] = ("name", "low", "high")
     no_values: ClassVar[NDArray[np.float64]] = np.empty(0)
     expected_for: ClassVar[str] = "for values spread evenly over the range"
 
@@ -44,11 +44,6 @@ class Mean(question.Means):
         limits = self.limits
         object.__setattr__(self, "low", limits.low)
         object.__setattr__(self, "high", limits.high)
-
-    @classmethod
-    def from_json(cls, particulars: Any, _labels: Iterable[str]) -> "Mean":
-        """Return the question that `to_json_dict` wrote."""
-        return cls(particulars["low"], particulars["high"], name=particulars["name"])
 
     @property
     def limits(self) -> columns.Range:
@@ -118,7 +113,3 @@ class Mean(question.Means):
     def describe(self) -> str:
         """Return the range."""
         return f"numbers in [{self.low:g}, {self.high:g}]"
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return kind, name and limits."""
-        return {"kind": self.kind, "name": self.name, "low": self.low, "high": self.high}

@@ -16,8 +16,7 @@ from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.estimation.group_means import GroupMeanEstimates, largest_shift, require_pair
-from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS
-from shuffledp.randomizers.group_bits import GroupBits
+from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, GroupBits
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,6 +48,7 @@ class MeanByGroup(Mean):
     """
 
     kind: ClassVar[str] = "mean-by-group"
+    stated: ClassVar[tuple[str, ...]] = (*Mean.stated, "by")
     no_values: ClassVar[NDArray[np.float64]] = np.empty((0, 2))
     expected_for: ClassVar[str] = "for groups of equal size, values spread evenly over the range"
 
@@ -81,9 +81,8 @@ class MeanByGroup(Mean):
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "MeanByGroup":
         """Return the question that `to_json_dict` wrote."""
-        how = {name: particulars[name] for name in ("name", "by")}
-        compare = particulars.get("compare", ())
-        return cls(tuple(labels), particulars["low"], particulars["high"], compare=compare, **how)
+        given = {name: particulars[name] for name in cls.stated}
+        return cls(groups=labels, compare=particulars.get("compare", ()), **given)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -197,4 +196,4 @@ class MeanByGroup(Mean):
     def to_json_dict(self) -> dict[str, object]:
         """Return kind, names, limits and what is compared; the groups are the ``domain``."""
         compared = {"compare": list(self.compare)} if self.compare else {}
-        return Mean.to_json_dict(self) | {"by": self.by} | compared
+        return Mean.to_json_dict(self) | compared

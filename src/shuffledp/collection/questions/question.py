@@ -52,7 +52,6 @@ class EstimateOptions:
     """How to estimate; the fields are options of ``shuffledp.run``."""
 
     confidence: float = 0.95
-    interval: str = "wilson"
     simultaneous: bool = False
     post_processing: tuple[str, ...] = ()
     interval_about: str = "respondents"
@@ -69,7 +68,12 @@ class EstimateOptions:
 
 
 class Question(Protocol[Estimates_co]):
-    """One kind of question with its particulars, such as the possible answers."""
+    """One kind of question with its particulars, such as the possible answers.
+
+    Members that most kinds have in common are here; a kind states what differs.
+    """
+
+    __slots__ = ()
 
     kind: ClassVar[str]
     """Name of the kind, for example ``"frequencies"``."""
@@ -77,15 +81,22 @@ class Question(Protocol[Estimates_co]):
     reads: ClassVar[tuple[str, ...]]
     """Options of `open_column` that make sense for it."""
 
-    has_one_label: ClassVar[bool]
+    has_one_label: ClassVar[bool] = False
     """Whether each user's value is exactly one of the labels, which are all that is guessed."""
 
-    has_rounds: ClassVar[bool]
+    has_rounds: ClassVar[bool] = False
     """Whether it is asked in rounds of its own, each after the results of those before."""
+
+    stated: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are its particulars, for `to_json_dict`."""
+
+    listed: ClassVar[str] = ""
+    """The parameter that the labels are, if it is one."""
 
     @property
     def num_rounds(self) -> int:
         """Number of such rounds; else 1."""
+        return 1
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -94,6 +105,7 @@ class Question(Protocol[Estimates_co]):
     @property
     def table_columns(self) -> tuple[str, ...]:
         """The columns of a table that hold a value together; none where any one column does."""
+        return ()
 
     @property
     def useless_error(self) -> float:
@@ -128,9 +140,11 @@ class Question(Protocol[Estimates_co]):
 
     def dummy_candidates(self) -> Candidates:
         """Return the randomizers whose reports dummies can be; empty where there are none."""
+        return {}
 
-    def worst_error(self, randomizer: Any, num_users: int) -> float | None:
+    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
         """Return the largest standard error over all values; None where that is not stated."""
+        return None
 
     def frequent_error(
         self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
@@ -145,20 +159,33 @@ class Question(Protocol[Estimates_co]):
 
         One number, or one for each label; infinite where it is not known. A function of the number
         of such users, if the change is not in proportion. ``counts`` are what the estimates were
-        made of, if there are any.
+        made of, if there are any. The randomizer's, where each label is a category of its own.
         """
+        del counts
+        return getattr(randomizer, "influence", math.inf) / num_users
 
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
         """Return all that one user can send that raises the estimate at a place most, as rows."""
+        report: NDArray[Any] = randomizer.report_for(place)
+        return report
 
-    def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
+    def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:  # noqa: ARG002
         """Return further effects of dishonest users, JSON values by key; as `prospects`."""
+        return {}
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
         """Return the question, or those that only a plan tells apart; all have prospects."""
+        del with_dummies
+        return (self,)
 
-    def prospects(self, randomizer: Any, num_users: int, dummies: Laws) -> dict[str, Any]:
+    def prospects(
+        self,
+        randomizer: Any,  # noqa: ARG002
+        num_users: int,  # noqa: ARG002
+        dummies: Laws,  # noqa: ARG002
+    ) -> dict[str, Any]:
         """Return further expectations from a plan, JSON values by key."""
+        return {}
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
@@ -187,11 +214,17 @@ class Question(Protocol[Estimates_co]):
         """Return a few words for a heading, for example ``"3 answers"``."""
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return the particulars, JSON values only; ``kind`` is one of them."""
+        """Return kind and particulars, JSON values only; the labels stand apart, as ``domain``."""
+        given = {name: getattr(self, name) for name in ("kind", *self.stated)}
+        return {name: list(each) if type(each) is tuple else each for name, each in given.items()}
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> Self:
         """Return the question of these particulars and `labels`."""
+        given = {name: particulars[name] for name in cls.stated}
+        if cls.listed:
+            given[cls.listed] = labels
+        return cls(**given)
 
 
 def has_parts(question: Question) -> bool:
@@ -230,57 +263,7 @@ def chosen_candidates(
     return {randomizer: makers[randomizer]}
 
 
-class Usual:
-    """What most kinds of questions have in common; what differs a kind states itself."""
-
-    __slots__ = ()
-
-    has_one_label: ClassVar[bool] = False
-    has_rounds: ClassVar[bool] = False
-
-    @property
-    def table_columns(self) -> tuple[str, ...]:
-        """None in particular."""
-        return ()
-
-    @property
-    def num_rounds(self) -> int:
-        """1: it is asked once."""
-        return 1
-
-    def dummy_candidates(self) -> Candidates:
-        """Return nothing: no dummies are known for such reports."""
-        return {}
-
-    def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002  # the protocol's
-        """Return nothing: the expected error holds whatever the values, or none is stated."""
-        return None
-
-    def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
-        """Return the randomizer's: each label is a category of its own."""
-        del counts
-        return getattr(randomizer, "influence", math.inf) / num_users
-
-    def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
-        """Return the randomizer's."""
-        report: NDArray[Any] = randomizer.report_for(place)
-        return report
-
-    def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
-        """Return the question."""
-        del with_dummies
-        return (self,)
-
-    def prospects(self, *_: Any) -> dict[str, Any]:
-        """Return nothing: the errors say it all."""
-        return {}
-
-    def dishonest_prospects(self, *_: Any) -> dict[str, Any]:
-        """Return nothing: the largest change says it all."""
-        return {}
-
-
-class Shares(Usual):
+class Shares(Question[FrequencyEstimates]):
     """What questions about shares of users have in common."""
 
     __slots__ = ()
@@ -289,7 +272,7 @@ class Shares(Usual):
     useless_error: ClassVar[float] = 0.25
 
     @property
-    def expected_spread(self: Question) -> float:
+    def expected_spread(self) -> float:
         """Variance of an answer that one user in k gives, the root mean square over all answers."""
         return (len(self.labels) - 1.0) / len(self.labels) ** 2
 
@@ -317,7 +300,6 @@ class Shares(Usual):
         estimates: FrequencyEstimates = randomizer.estimate(
             aggregate,
             confidence=options.confidence,
-            interval=options.interval,
             simultaneous=options.simultaneous,
             **self._asked(),
         )
@@ -330,7 +312,7 @@ class Shares(Usual):
         return {}
 
 
-class Means(Usual):
+class Means(Question[MeanEstimates]):
     """What questions about means have in common."""
 
     __slots__ = ()

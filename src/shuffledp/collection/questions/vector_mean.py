@@ -33,6 +33,8 @@ class VectorMean(question.Means):
     """
 
     kind: ClassVar[str] = "vector-mean"
+    stated: ClassVar[tuple[str, ...]] = ("names", "norm_bound")
+    listed: ClassVar[str] = "names"
     expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
     expected_spread: ClassVar[float] = 0.0  # nor do others of mean zero make the sum larger
 
@@ -48,11 +50,6 @@ class VectorMean(question.Means):
             )
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "norm_bound", columns.Ball(norm_bound).norm_bound)
-
-    @classmethod
-    def from_json(cls, particulars: Any, labels: Iterable[str]) -> "VectorMean":
-        """Return the question that `to_json_dict` wrote."""
-        return cls(labels, norm_bound=particulars["norm_bound"])
 
     @property
     def table_columns(self) -> tuple[str, ...]:
@@ -112,7 +109,3 @@ class VectorMean(question.Means):
     def describe(self) -> str:
         """Return dimension and norm bound."""
         return f"vectors of {len(self.names)} numbers, norm at most {self.norm_bound:g}"
-
-    def to_json_dict(self) -> dict[str, object]:
-        """Return kind, names and bound."""
-        return {"kind": self.kind, "names": list(self.names), "norm_bound": self.norm_bound}
