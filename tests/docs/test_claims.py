@@ -17,7 +17,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.leakage import account_leakage
 from shuffledp.monitoring import plan_monitoring
 from shuffledp.randomizers import registry
-from shuffledp.report.precedents import PRECEDENTS
+from shuffledp.report.plan import PRECEDENTS
 
 ROOT = Path(__file__).parents[2]
 

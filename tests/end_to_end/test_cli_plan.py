@@ -133,15 +133,13 @@ def test_what_is_left_without_the_shuffler_stands_beside_the_guarantee(capsys):
     )
 
 
-def test_what_is_left_without_the_shuffler_is_of_all_rounds(capsys, tmp_path):
-    page = tmp_path / "plan.html"
+def test_what_is_left_without_the_shuffler_is_of_all_rounds(capsys):
     command = "plan --num-users 5000 --domain yes,no --epsilon 2 --delta 1e-8 --rounds 30"
-    assert main([*command.split(), "--randomizer", "k-rr", "--figure", str(page)]) == 0
+    assert main([*command.split(), "--randomizer", "k-rr"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     epsilon0 = float(re.search(r"epsilon0 (\S+) bytes", out)[1])
     found = float(re.search(r"no shuffler epsilon of 30 rounds = ([\d.]+):", out)[1])
     assert found == pytest.approx(30 * epsilon0, rel=2e-3)
-    assert re.search(rf"ε\s=\s{found}", page.read_text("utf-8"))
 
 
 @pytest.mark.parametrize(

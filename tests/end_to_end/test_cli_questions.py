@@ -346,25 +346,6 @@ def test_a_plan_as_json(here, capsys, name):
     assert record["expected_standard_error"] == plan.expected_standard_error
 
 
-@pytest.mark.parametrize("name", ["mean", "answer-sets"])
-def test_a_plan_can_be_written_as_a_page(here, capsys, name):
-    arguments = ["plan", "--num-users", "1200", *ASKED[name], *TARGET, "--json"]
-    assert main(arguments) == 0
-    plain = found_in(capsys.readouterr().out)
-    assert main([*arguments, "--figure", "plan.html"]) == 0
-    assert found_in(capsys.readouterr().out) == plain
-    page = Page((here / "plan.html").read_text(encoding="utf-8"))
-    assert f"Plan for {KINDS[name].question.describe()}" in page.text
-    assert ("div", "id", "chart-errors") in page.attributes
-
-
-def test_a_page_that_cannot_be_written(here, capsys):
-    before = files(here)
-    arguments = ["plan", "--num-users", "1200", *ASKED["mean"], *TARGET]
-    assert main([*arguments, "--figure", "mean.csv/plan.html"]) == 2
-    assert_refused(here, capsys, before, "cannot write mean.csv/plan.html: ")
-
-
 def test_numbered_answers_are_for_the_default_question_only(capsys):
     base = ["plan", "--num-users", "1200", *TARGET, "--k", "4"]
     for options in (ASKED["mean"], ["--domain", "a,b"]):

@@ -260,14 +260,6 @@ def digest(text: str) -> bytes:
     return value
 
 
-def page_path(text: str) -> Path:
-    """Return the path of a page; names of images are refused."""
-    path = Path(text)
-    if path.suffix.lower() in {".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg"}:
-        raise click.BadParameter(f"{path}: figures are pages; end the name in .html")
-    return path
-
-
 _KINDS: dict[str, Any] = {
     name: kind
     for kind, names in {

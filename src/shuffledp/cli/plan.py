@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 import shuffledp as sdp
-from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
@@ -66,15 +65,12 @@ _LARGEST_K = 10**7
     --dishonest N  State by how much N lying users can shift an estimate; by default 1 of 100.
     Output:
     --out FILE  File for the plan, for the option --plan of `run`, `estimate` and `task create`.
-    --figure PATH  HTML page to write, with a chart of the error of every randomizer.
     {shared.JSON}
     """,
-    figure=shared.page_path,
 )
 def plan(
     *,
     max_epsilon0: float | None,
-    figure: Path | None,
     out: Path | None,
     **asked: Any,
 ) -> None:
@@ -97,10 +93,10 @@ def plan(
     ways = {name: value for name, value in ways.items() if value not in (None, False)}
     weighed = _weights(**shared.taken(asked, "weights", "weight", "most_weight"))
     if asked["epsilon0"] is not None or not (words.is_given or asked["domain_size"] is not None):
-        if words.is_given or ways or (figure, out, max_epsilon0, weighed) != (None,) * 4:
+        if words.is_given or ways or (out, max_epsilon0, weighed) != (None,) * 3:
             raise click.UsageError(
-                "--epsilon0 is for finding another number: leave out the question, --figure, "
-                "--out, --max-epsilon0, --weights, --frequency, --dishonest and dummies, or leave "
+                "--epsilon0 is for finding another number: leave out the question, --out, "
+                "--max-epsilon0, --weights, --frequency, --dishonest and dummies, or leave "
                 "out --epsilon0 to have it chosen"
             )
         _print_solution(sdp.calibrate(**goal, **asked))
@@ -114,8 +110,6 @@ def plan(
         raise click.UsageError("give --num-users, --epsilon and --delta")
     goal |= {"max_epsilon0": max_epsilon0, "rounds": asked["rounds"] or 1}
     chosen = sdp.plan(_question(words, asked["domain_size"]), **goal, **ways)
-    if figure is not None:
-        report.write_report(chosen, figure)
     if out is not None:
         chosen.save(out)
     console.print_warnings(chosen.warnings)
@@ -169,7 +163,7 @@ def _print_solution(solution: "Calibration") -> None:
 
 def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None", sealed: dict[str, int]) -> None:
     """Print the choice, the other randomizers, and what the two other models would cost."""
-    from shuffledp.report.precedents import nearest
+    from shuffledp.report.plan import nearest
 
     law, guarantee = chosen.randomizer, chosen.guarantee
     line = wording.without_shuffler_line(law.profile, rounds=chosen.rounds)

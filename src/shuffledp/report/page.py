@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Who makes the page of a class of subjects; loaded when there is one.
 _MODULES = {
-    "shuffledp.collection.plan.Plan": "plan",
     "shuffledp.collection.result.Result": "run",
     "shuffledp.report.monitor.MonitorView": "monitor",
 }
@@ -33,11 +32,11 @@ _MODULES = {
 
 @singledispatch
 def page_html(subject: object) -> str:
-    """Return the whole page about a result or plan.
+    """Return the whole page about a result.
 
     Parameters
     ----------
-    subject : Result, Plan or MonitorView
+    subject : Result or MonitorView
         Sections whose data is empty are left out.
 
     Returns
@@ -60,7 +59,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    subject : Result, Plan or MonitorView
+    subject : Result or MonitorView
         What to report.
     path : str or path-like
         Where to; an existing file is replaced in one step.

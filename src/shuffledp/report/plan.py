@@ -1,81 +1,19 @@
-"""The page of a plan: the error of every randomizer, and what others used."""
+"""Figures of a plan: the error of every randomizer, and published parameters of others.
+
+That somebody used a number does not make it safe. Units differ, so the unit stands beside each.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from shuffledp.collection.plan import Plan
-from shuffledp.report import dummies, wording
+from shuffledp.report import wording
 from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.page import page_html, render_page
-from shuffledp.report.precedents import PRECEDENTS
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
-
-
-class Section(NamedTuple):
-    """A table under its heading, with a chart above it if there is one."""
-
-    name: str
-    heading: str
-    headings: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    figure: Figure | None = None
-    caption: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartPage:
-    """A page of charts and tables, as its template takes it."""
-
-    title: str
-    lead: str
-    command: str
-    sections: tuple[Section, ...]
-    key_figures: tuple[tuple[str, ...], ...] = ()
-
-
-@page_html.register
-def _(subject: Plan) -> str:
-    points = subject.errors_by_epsilon()
-    sections = [
-        Section(
-            "errors",
-            "What each randomizer would give",
-            *wording.plan_table(subject),
-            figure_of_errors(subject),
-            "Expected standard error of an estimate about these users, "
-            f"{subject.question.expected_for}; less is better. The chosen one is darker.",
-        ),
-        Section("dummies", "Dummies", ("", ""), dummies.plan_rows(subject)),
-        Section(
-            "curve",
-            "Error against epsilon",
-            *wording.curve_table(subject, points),
-            figure_of_curve(subject, points),
-            "Expected standard error at other central targets, all else as planned.",
-        ),
-        Section(
-            "known",
-            "What known deployments used",
-            ("deployment", "published parameters"),
-            [(each.title, f"{each.parameters}; {each.source}") for each in PRECEDENTS],
-        ),
-    ]
-    page = ChartPage(
-        title=f"Plan for {subject.question.describe()}",
-        lead=f"Every bar is a randomizer at the largest local loss that meets epsilon <= "
-        f"{given(subject.target_epsilon)} at delta = {given(subject.target_delta)} with "
-        f"{subject.num_users:,} honest users. True answers are "
-        f"{wording.true_answers('planned', is_bare=math.isinf(subject.randomizer.epsilon0))}.",
-        command="plan",
-        sections=tuple(each for each in sections if each.rows),
-        key_figures=key_figures(subject),
-    )
-    return render_page("charts.html", page=page, title=page.title, lead=page.lead)
 
 
 def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
@@ -162,3 +100,61 @@ def _title(choice: Any) -> str:
     """Return the full name of a choice's randomizer, and whose dummies join it."""
     title = wording.randomizer_title(choice.randomizer)
     return f"{title}, {wording.choice_name(choice)}" if choice.dummies else title
+
+
+# --------------------------------------------------------------------- known deployments
+class Precedent(NamedTuple):
+    """Published parameters of one deployment; ``is_local`` if no curator or shuffler is trusted."""
+
+    name: str
+    year: int
+    is_local: bool
+    epsilon: float
+    delta: float
+    unit: str
+    source: str
+
+    @property
+    def parameters(self) -> str:
+        """Local or central epsilon, and delta, with their unit."""
+        kind = "local" if self.is_local else "central"
+        delta = f", delta {self.delta:g}".replace("e-0", "e-") if self.delta else ""
+        return f"{kind} epsilon {self.epsilon:g}{delta} for each {self.unit}"
+
+    @property
+    def title(self) -> str:
+        """Whose, what and when."""
+        return f"{self.name} ({self.year})"
+
+
+_WINDOWS = "Ding, Kulkarni, Yekhanin, arXiv:1712.01524, section 5"
+_APPLE = "Apple, Learning with Privacy at Scale, 2017"
+_EXPOSURE = "Exposure Notification Privacy-preserving Analytics, white paper, 2021"
+_SCENES = "Apple, Learning Iconic Scenes with Differential Privacy, 2023"
+_MOBILITY = "Aktay et al., arXiv:2004.04145"
+_CENSUS = "Abowd et al., arXiv:2204.08986"
+_LINKEDIN = "Rogers et al., arXiv:2002.05839"
+
+_AGGREGATED = "report, then aggregated without names"
+
+# Name, year, is_local, epsilon, delta, unit, source.
+_ROWS = (
+    ("Microsoft, Windows telemetry", 2017, True, 1.672, 0.0, "user and six hours", _WINDOWS),
+    ("Apple, health data types", 2017, True, 2.0, 0.0, "report", _APPLE),
+    ("Apple, popular emojis", 2017, True, 4.0, 0.0, "report", _APPLE),
+    ("Apple, playback preferences of web sites", 2017, True, 8.0, 0.0, "report", _APPLE),
+    ("Exposure notifications (Apple, Google)", 2021, True, 8.0, 0.0, _AGGREGATED, _EXPOSURE),
+    ("Apple, iconic scenes", 2023, False, 1.0, 1.5e-7, "user, after secure aggregation", _SCENES),
+    ("Google, community mobility", 2020, False, 2.64, 0.0, "user and day", _MOBILITY),
+    ("US Census, redistricting, persons", 2021, False, 17.14, 1e-10, "person", _CENSUS),
+    ("LinkedIn, audience engagement", 2020, False, 34.9, 7e-9, "user and month", _LINKEDIN),
+)
+PRECEDENTS = tuple(Precedent(*row) for row in _ROWS)
+
+
+def nearest(epsilon: float, *, is_local: bool, most: int = 2) -> tuple[Precedent, ...]:
+    """Return the deployments of one kind whose epsilon is nearest by ratio, smaller first."""
+    # Both are > 0, and the nearest by ratio is the one with the least larger-over-smaller.
+    same = (each for each in PRECEDENTS if each.is_local is is_local)
+    near = sorted(same, key=lambda each: max(each.epsilon, epsilon) / min(each.epsilon, epsilon))
+    return tuple(sorted(near[:most], key=lambda each: each.epsilon))
