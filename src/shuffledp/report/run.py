@@ -27,7 +27,7 @@ from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy
 _MOST_LISTED = 12  # answers spelt out in running text; all are in the table
 _MOST_BINS = 128  # of a distribution, which are drawn in their order
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
-_MOST_SUMMARIZED, _LONGEST_SUMMARIZED = 8, 32  # estimates on the first printed page, letters
+_LONGEST_COLUMN = 32  # characters of a column's name in the title
 
 
 @page_html.register
@@ -37,7 +37,7 @@ def _(subject: Result) -> str:
     asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
     statement, column = privacy_statement(subject), subject.about.column
     is_bare = math.isinf(subject.randomizer.epsilon0)
-    of = f" of \u201c{shorten(column, _LONGEST_SUMMARIZED)}\u201d" if column else ""
+    of = f" of \u201c{shorten(column, _LONGEST_COLUMN)}\u201d" if column else ""
     target = f"epsilon <= {brief(subject.target_epsilon)} at delta <= {brief(subject.target_delta)}"
     missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
     headings, rows = wording.estimate_table(subject)
@@ -86,7 +86,6 @@ def _(subject: Result) -> str:
         biased=[each for each in subject.estimates.post_processing if each in POST_PROCESSING],
         bars_caption=caption,
         statement=statement,
-        summary=_summary(subject, asked_by, statement.paragraphs),
         **leakage_facts(leakage_of(subject)),
         shuffle=words_of_result(subject),
     )
@@ -132,36 +131,6 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
         ("Without the shuffler", wording.local_loss(profile, rounds=result.rounds), local),
         ("Users", f"{result.num_users:,}", shuffled),
     ]
-
-
-# What the one printed page says of the guarantees; the key figures stand above it.
-_SUMMARIZED = {
-    "What the reports reveal.",
-    "The exception.",
-    "The dummies.",
-    "If the shuffler fails.",
-    "Who held true answers.",
-    "If reports are followed on their way.",
-}
-
-
-def _summary(
-    result: Result, asked_by: list[tuple[str, str]], paragraphs: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
-    """Return the values of the printed summary page."""
-    law = result.randomizer
-    loss = wording.local_loss(law.profile)
-    headings, rows = wording.estimate_table(result, is_narrow=True)
-    return {
-        "facts": [*asked_by, ("Randomizer", f"{wording.randomizer_title(law)}, {loss}")],
-        "headings": headings,
-        "rows": [
-            (shorten(label, _LONGEST_SUMMARIZED), *_with_minus(numbers))
-            for label, *numbers in rows[:_MOST_SUMMARIZED]
-        ],
-        "num_more": max(0, len(rows) - _MOST_SUMMARIZED),
-        "paragraphs": [each for each in paragraphs if each[0] in _SUMMARIZED],
-    }
 
 
 # --------------------------------------------------------------------- charts
