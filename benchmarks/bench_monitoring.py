@@ -27,7 +27,7 @@ from oracles.made_histories import dense as dense_rows
 from oracles.made_histories import outage
 from oracles.published_monitoring import published_scale
 from shuffledp.core.entropy import Entropy
-from shuffledp.monitoring.client import ClientFleet, MonitorReports
+from shuffledp.monitoring.client import ClientFleet, MonitorReport
 from shuffledp.monitoring.comparison import (
     RepeatedTask,
     everybody_at_central,
@@ -170,9 +170,7 @@ def measure_ingest(benchmark, function, reports, num_reports):
 
 def test_ingest(benchmark):
     levels, periods, signs = random_reports(10**7)
-    reports = MonitorReports(
-        levels=levels, periods=periods, signs=signs, columns=np.zeros(10**7, dtype=np.int64)
-    )
+    reports = MonitorReport(levels, periods, signs, np.zeros(10**7, dtype=np.int64))
     server = MonitorServer(
         MonitorDesign(periods=PERIODS, max_changes=MAX_CHANGES, epsilon0=EPSILON0)
     )

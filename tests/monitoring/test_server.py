@@ -10,7 +10,7 @@ from oracles.period_trees import index
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.monitoring import server as server_module
-from shuffledp.monitoring.client import MonitorReport, MonitorReports
+from shuffledp.monitoring.client import MonitorReport
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import (
     band_quantile,
@@ -48,17 +48,16 @@ def reports_of(design, size, seed=1):
     ]
     levels = np.concatenate([levels, [level for level, _ in every]])
     positions = np.concatenate([positions, [position for _, position in every]])
-    return MonitorReports(
-        levels=levels.astype(np.uint8),
-        periods=positions << (levels - 1),
-        signs=(2 * generator.integers(0, 2, levels.size) - 1).astype(np.int8),
-        columns=generator.integers(0, design.encoding.num_columns, levels.size),
+    return MonitorReport(
+        level=levels.astype(np.uint8),
+        period=positions << (levels - 1),
+        sign=(2 * generator.integers(0, 2, levels.size) - 1).astype(np.int8),
+        column=generator.integers(0, design.encoding.num_columns, levels.size),
     )
 
 
 def rows_of(reports):
-    arrays = (reports.levels, reports.periods, reports.signs, reports.columns)
-    return [MonitorReport(*row) for row in zip(*(a.tolist() for a in arrays), strict=True)]
+    return [MonitorReport(*row) for row in zip(*(a.tolist() for a in reports), strict=True)]
 
 
 def node_sums(design, reports):

@@ -1,7 +1,6 @@
 from shuffledp.core.profile import MonitoringProfile as MonitoringProfile
 from shuffledp.monitoring.client import MonitorClient as MonitorClient
 from shuffledp.monitoring.client import MonitorReport as MonitorReport
-from shuffledp.monitoring.client import MonitorReports as MonitorReports
 from shuffledp.monitoring.design import MonitorDesign as MonitorDesign
 from shuffledp.monitoring.histories import Histories as Histories
 from shuffledp.monitoring.histories import open_histories as open_histories

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key, draw_below
 from shuffledp.core.errors import DataError, FingerprintError, ParameterError
-from shuffledp.core.reports import read_only
 from shuffledp.monitoring.design import NOTHING, MonitorDesign, SampledChange
 
 _WORD_BITS = 64
@@ -172,7 +171,7 @@ def coin_signs(stream: Entropy, size: int) -> NDArray[np.int8]:
 
 
 class MonitorReport(NamedTuple):
-    """One report of one client.
+    """One report of one client; or several, whose fields are arrays of whole numbers.
 
     It names no user. Reports of one client are linked by nothing but what is here: see that the
     transport adds nothing, and shuffle the reports of each period and level.
@@ -189,122 +188,54 @@ class MonitorReport(NamedTuple):
         Column of the encoding that the client tracked during the node; 0 for booleans.
     """
 
-    level: int
-    period: int
-    sign: int
-    column: int = 0
+    level: Any
+    period: Any
+    sign: Any
+    column: Any = 0
 
 
-_TYPES = {"levels": np.uint8, "periods": np.int64, "signs": np.int8, "columns": np.int64}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MonitorReports:
-    """Many reports as arrays of one length, one report an index.
-
-    Parameters
-    ----------
-    levels : ndarray of uint8
-        Levels of the nodes.
-    periods : ndarray of int64
-        Last periods of the nodes.
-    signs : ndarray of int8
-        -1 or +1.
-    columns : ndarray of int64
-        Columns of the encoding; zeros for booleans.
-
-    Raises
-    ------
-    ParameterError
-        If the arrays are not of those types, of one axis and of one length. What they say is
-        checked against a design by `require_reports`.
-
-    Notes
-    -----
-    The arrays are kept as read-only views, not copied. 18 bytes a report.
-
-    Examples
-    --------
-    >>> reports = MonitorReports.from_reports([MonitorReport(level=2, period=4, sign=-1)])
-    >>> len(reports), int(reports.signs[0]), int(reports.columns[0])
-    (1, -1, 0)
-    """
-
-    levels: NDArray[np.uint8]
-    periods: NDArray[np.int64]
-    signs: NDArray[np.int8]
-    columns: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        for name, dtype in _TYPES.items():
-            array = getattr(self, name)
-            is_sound = isinstance(array, np.ndarray) and array.dtype == dtype and array.ndim == 1
-            if not is_sound or array.size != self.levels.size:
-                raise ParameterError(
-                    f"{name} is no array of {np.dtype(dtype)} with one axis and the same length as "
-                    "levels: give one of each for each report, or use MonitorReports.from_reports"
-                )
-            object.__setattr__(self, name, read_only(array))
-
-    def __len__(self) -> int:
-        return int(self.levels.size)
-
-    @classmethod
-    def from_reports(cls, reports: Iterable[MonitorReport]) -> Self:
-        """Return the arrays that hold some reports, in their order.
-
-        Parameters
-        ----------
-        reports : iterable of MonitorReport
-            May be empty.
-
-        Raises
-        ------
-        DataError
-            If a report is not four whole numbers that fit the arrays.
-
-        Notes
-        -----
-        Cost: about a microsecond a report; make arrays directly where there are millions.
-        """
-        rows = list(reports)
-        try:
-            table = np.array(rows, dtype=np.int64).reshape(len(rows), 4).T
-            places = zip(_TYPES.items(), table, strict=True)
-            columns = {name: column.astype(dtype) for (name, dtype), column in places}
-            found = np.array([*columns.values()])
-            is_exact = not rows or np.array_equal(found.T, np.array(rows))
-        except (ValueError, TypeError, OverflowError):
-            is_exact = False
-        if not is_exact:
-            raise DataError(
-                "reports has an entry that is not (level, period, sign, column) in small whole "
-                "numbers: drop what is no MonitorReport"
-            )
-        return cls(**columns)
-
-
-def require_reports(design: MonitorDesign, reports: MonitorReports) -> MonitorReports:
-    """Return ``reports`` if a client of this design can have made each of them, else raise."""
+def require_reports(
+    design: MonitorDesign, reports: MonitorReport | Iterable[MonitorReport]
+) -> MonitorReport:
+    """Return arrays of the reports, if a client of this design can have made each, else raise."""
     tree, agree = design.tree, "check that client and server have the same design"
-    if len(reports) == 0:
-        return reports
+    fields = _arrays_of(reports)
+    if not fields.sign.size:
+        return fields
     ranges = (
-        ("level", reports.levels, 1, tree.num_levels),
-        ("period", reports.periods, 1, tree.periods),
-        ("column", reports.columns, 0, design.encoding.num_columns - 1),
+        (1, tree.num_levels),
+        (1, tree.periods),
+        (-1, 1),
+        (0, design.encoding.num_columns - 1),
     )
-    for name, values, low, high in ranges:
+    for (name, values), (low, high) in zip(fields._asdict().items(), ranges, strict=True):
         if int(values.min()) < low or int(values.max()) > high:  # two fast passes
             wrong = (values < low) | (values > high)
             _refuse_first(wrong, name, values, f"this design has {name}s {low} to {high}", agree)
-    signs, periods = reports.signs, reports.periods
-    _refuse_first(np.abs(signs) != 1, "sign", signs, "a sign is -1 or +1", "drop it")
+    _refuse_first(fields.sign == 0, "sign", fields.sign, "a sign is -1 or +1", "drop it")
     # Shifted as int64, for uint8 would overflow.
-    rest = (np.int64(1) << (reports.levels.astype(np.int64) - 1)) - 1
-    ends = "no node of its level ends there"
-    _refuse_first((periods & rest) != 0, "period", periods, ends, agree)
-    return reports
+    rest = (np.int64(1) << (fields.level.astype(np.int64) - 1)) - 1
+    wrong, ends = (fields.period & rest) != 0, "no node of its level ends there"
+    _refuse_first(wrong, "period", fields.period, ends, agree)
+    return fields
+
+
+def _arrays_of(reports: MonitorReport | Iterable[MonitorReport]) -> MonitorReport:
+    """Return the fields of reports as arrays of whole numbers, one report an index."""
+    try:
+        given: Any = reports
+        if not isinstance(reports, MonitorReport):
+            given = [*zip(*reports, strict=True)] or np.empty((4, 0), dtype=np.int64)
+        fields = MonitorReport(*np.broadcast_arrays(*map(np.atleast_1d, given)))
+        is_whole = all(each.dtype.kind in "iu" and each.ndim == 1 for each in fields)
+    except (TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise DataError(
+            "reports has an entry that is not (level, period, sign, column) in whole numbers: drop "
+            "what is no MonitorReport"
+        )
+    return fields
 
 
 def _refuse_first(

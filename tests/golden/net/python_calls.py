@@ -648,7 +648,7 @@ def clients_and_server(protocol):
     for user in range(40):
         client = monitoring.MonitorClient(made, entropy=seeded(user))
         given = [client.update(t, t > user % 5) for t in range(1, 9)]
-        server.ingest(monitoring.MonitorReports.from_reports([r for r in given if r is not None]))
+        server.ingest([r for r in given if r is not None])
     one = of(server.estimate(8, num_users=40), "counts", "standard_errors", "lower", "upper")
     counts = server.running_counts(num_users=40)
     return {"num_reports": server.num_reports, "last": one, "all": counts.counts}
