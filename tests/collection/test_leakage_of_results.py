@@ -12,9 +12,7 @@ from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.leakage.account import account_leakage
-from shuffledp.leakage.priors import PriorKnowledge
 from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.run import NetworkShuffling
 from shuffledp.network.walk_accountant import NetworkMixing
@@ -37,10 +35,7 @@ def collected(randomizer="k-rr", *, epsilon0=1.5, answers=ANSWERS, domain=DOMAIN
 
 
 def accounts(result):
-    return {
-        account.adversary if account.has_uniform_prior else "chosen": account
-        for account in leakage_of(result).accounts
-    }
+    return {account.adversary: account for account in leakage_of(result).accounts}
 
 
 def test_randomized_response_is_exact():
@@ -87,44 +82,11 @@ def test_a_guarantee_is_never_below_what_is_exact():
     assert accounts(result)["strong"].both.lower <= upper < 1.0
 
 
-@pytest.mark.parametrize("chosen", [[0.5, 0.3, 0.2], {"c": 0.2, "a": 0.5, "b": 0.3}])
-def test_a_chosen_prior(chosen):
-    found = accounts(collected(prior=chosen))["chosen"]
-    assert found.prior == 0.5
-    exact = account_leakage(
-        num_users=300,
-        truth=collected().randomizer.support_probabilities[0],
-        prior=[0.5, 0.3, 0.2],
-    )
-    assert found.both.upper == pytest.approx(exact.both.upper)
-
-
-def test_a_chosen_prior_with_known_answers():
-    knowledge = PriorKnowledge(prior=(0.4, 0.3, 0.3), known=(100, 0, 0))
-    found = accounts(collected(prior=knowledge))["chosen"]
-    assert (found.adversary, found.num_unknown) == ("partial", 199)
-    with pytest.raises(DataError, match="counts 300 users, and there are 299"):
-        collected(prior=PriorKnowledge(prior=(0.4, 0.3, 0.3), known=(300, 0, 0)))
-
-
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        ([0.5, 0.5], "2 probabilities and there are 3 answers"),
-        ([0.5, 0.3, 0.1], "sums to 0.9"),
-        ({"a": 0.5, "b": 0.5}, "no probability for 'c'"),
-    ],
-)
-def test_a_prior_that_does_not_fit_stops_before_anything_is_collected(prior, message):
-    with pytest.raises(DataError, match=message):
-        collected(prior=prior)
-
-
 def test_a_network_hides_nearly_as_well_as_a_shuffler():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     arrangement = NetworkShuffling(mixing=NetworkMixing(graph), rounds=25)
     uniform = accounts(collected())
-    found = accounts(collected(shuffling=arrangement, prior=[0.5, 0.3, 0.2]))
+    found = accounts(collected(shuffling=arrangement))
     for adversary in ("uninformed", "strong"):
         account = found[adversary]
         # Who sees it can shuffle it: at least the chance that a uniform shuffle leaves.
@@ -136,8 +98,7 @@ def test_a_network_hides_nearly_as_well_as_a_shuffler():
     shuffled = uniform["uninformed"].shuffler
     assert shuffled.lower == found["uninformed"].shuffler.lower
     assert shuffled.lower <= found["uninformed"].shuffler.upper < 1.001 * shuffled.upper
-    assert found["strong"].shuffler.upper == found["chosen"].shuffler.upper == 1.0
-    assert found["chosen"].both.method == "guarantee"
+    assert found["strong"].shuffler.upper == 1.0
     # It is no histogram alone that is released.
     assert not any("histogram" in text for text in found["uninformed"].both.assumptions)
 
@@ -154,9 +115,9 @@ def test_no_rounds_hide_nothing():
 
 def test_what_cannot_be_computed_is_said(monkeypatch):
     monkeypatch.setattr("shuffledp.leakage.account.MOST_USERS", 10)
-    found = leakage_of(collected(prior=[0.5, 0.3, 0.2]))
+    found = leakage_of(collected())
     assert found.accounts == ()
-    assert len(found.notes) == 3
+    assert len(found.notes) == 2
     assert (
         "who knows nobody's answer could not be computed: number of users = 300 is above 10"
         in found.notes[0]
@@ -169,19 +130,10 @@ def test_questions_without_a_list_of_values_have_none():
     )
     assert leakage_of(result) is None
     assert json_of_run(result) == {}
-    with pytest.raises(ParameterError, match="prior is for questions of one of k answers"):
-        sdp.run(
-            sdp.plan(sdp.Mean(0, 10), num_users=200, epsilon=1.0, delta=1e-6),
-            [5.0] * 200,
-            seed=1,
-            prior=[1.0],
-        )
 
 
 def test_json_is_plain():
-    record = leakage_of(collected(prior=[0.5, 0.3, 0.2])).to_json_dict()
+    record = leakage_of(collected()).to_json_dict()
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert [each["adversary"] for each in record["accounts"]] == [
-        "uninformed", "strong", "uninformed",
-    ]  # fmt: skip
+    assert [each["adversary"] for each in record["accounts"]] == ["uninformed", "strong"]
     assert record["notes"] == []

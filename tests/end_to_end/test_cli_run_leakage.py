@@ -1,4 +1,4 @@
-"""``shuffledp run --prior``: what can be guessed, for every shuffler, in all that is written."""
+"""What can be guessed after ``shuffledp run``, for every shuffler, in all that is written."""
 
 import json
 
@@ -17,7 +17,7 @@ NETWORK = ("--shuffler", "network", "--graph", "edges.csv", "--rounds", "12")
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Work in a folder with a survey, streets, friendships, and what somebody believes."""
+    """Work in a folder with a survey, streets and friendships."""
     monkeypatch.chdir(tmp_path)
     pl.DataFrame(
         {
@@ -28,7 +28,6 @@ def here(tmp_path, monkeypatch):
     graph = random_regular_graph(NUM_USERS, 8, Entropy.from_seed(2))
     edges = [(u, int(v)) for u in range(NUM_USERS) for v in graph.neighbours_of(u) if u < v]
     pl.DataFrame(edges, schema=["u", "v"], orient="row").write_csv("edges.csv")
-    (tmp_path / "prior.json").write_text('{"no": 0.4, "yes": 0.6}', encoding="utf-8")
     return tmp_path
 
 
@@ -49,14 +48,13 @@ def run(*arguments):
     ids=["uniform", "mallows", "network"],
 )
 def test_the_section_is_in_all_that_is_written(here, capsys, shuffler, methods):
-    assert run("--prior", "prior.json", "--json", *shuffler) == 0
+    assert run("--json", *shuffler) == 0
     printed = json.loads(capsys.readouterr().out)["leakage"]
     record = json.loads((here / "out" / "privacy.json").read_text())["leakage"]
     assert printed == record
     assert record["notes"] == []
-    uninformed, strong, chosen = record["accounts"]
+    uninformed, strong = record["accounts"]
     assert [uninformed["adversary"], strong["adversary"]] == ["uninformed", "strong"]
-    assert (chosen["prior"], chosen["has_uniform_prior"]) == (0.6, False)
     assert 0.5 < uninformed["posterior"]["both"] <= strong["posterior"]["both"]
     for account in record["accounts"]:
         lower, upper = account["enclosures"]["both"]
@@ -70,8 +68,6 @@ def test_the_section_is_in_all_that_is_written(here, capsys, shuffler, methods):
         "What an adversary can guess",
         "knows nobody's answer",
         "knows everybody else's answer",
-        "knows nobody's answer; chosen prior",
-        "60%",
     ):
         assert text in page.text
 

@@ -163,7 +163,7 @@ def test_the_commands_run_and_estimate_on_spark(session, tmp_path, monkeypatch, 
         again = json.loads(capsys.readouterr().out)
         assert again["estimates"] == found["estimates"]
         assert again["collected_by"] == "devices"
-    assert main([*collect, "--id", "id", "--prior", "p.json", "--out", "no"]) == 2
+    assert main([*collect, "--id", "id", "--dishonest", "3", "--out", "no"]) == 2
     assert main([*collect, "--processes", "2", "--out", "no"]) == 2
     assert main(["estimate", "x", "--plan", "plan.json", "--out", "no", "--engine", "spark"]) == 2
     assert not (tmp_path / "no").exists()

@@ -22,9 +22,8 @@ def test_a_list(write):
 
 
 def test_values_by_name_in_any_order(write):
-    found = read_prior(write('{"no": 0.75, "yes": 0.25}')).for_values(["yes", "no"])
-    assert found.prior == (0.25, 0.75)
-    assert found.values == ("yes", "no")
+    found = read_prior(write('{"no": 0.75, "yes": 0.25}'))
+    assert (found.values, found.prior) == (("no", "yes"), (0.75, 0.25))
 
 
 def test_fractions_are_exact(write):
@@ -41,7 +40,6 @@ def test_known_counts(write):
     assert found.known == (3, 4)
     by_name = read_prior(write('{"prior": {"a": 0.5, "b": 0.5}, "known": {"b": 4}}'))
     assert by_name.known == (0, 4)
-    assert by_name.for_values("ba").known == (4, 0)
     assert by_name.for_users(5) == by_name
     assert read_prior(write('{"prior": [0.5, 0.5], "known": null}')).known is None
     with pytest.raises(DataError, match="counts 4 users, and there are 3"):
@@ -99,25 +97,3 @@ def test_files_that_cannot_be_read(write, tmp_path):
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match=r"cannot read binary\.json: it is no JSON"):
         read_prior(binary)
-
-
-def test_values_must_be_those_of_the_question(write):
-    named = read_prior(write('{"a": 0.5, "b": 0.5}'))
-    with pytest.raises(DataError, match="the prior names 'b', which is none of the answers"):
-        named.for_values(["a", "c"])
-    with pytest.raises(DataError, match="no probability for 'c'"):
-        named.for_values(["a", "b", "c"])
-    unnamed = PriorKnowledge(prior=(0.5, 0.5))
-    with pytest.raises(DataError, match="it has 2 probabilities and there are 3 answers"):
-        unnamed.for_values("abc", origin="it")
-
-
-def test_priors_in_memory():
-    knowledge = PriorKnowledge(prior=(0.5, 0.5), known=(1, 2))
-    assert PriorKnowledge.of(knowledge) is knowledge
-    assert PriorKnowledge.of([0.25, 0.75]).prior == (0.25, 0.75)
-    assert PriorKnowledge.of({"a": 1, "b": 0}).values == ("a", "b")
-    with pytest.raises(DataError, match=r"sums to 0\.9"):
-        PriorKnowledge.of([0.5, 0.4])
-    with pytest.raises(DataError, match="value 'b' is no probability"):
-        PriorKnowledge.of({"a": 1.0, "b": float("nan")})

@@ -120,10 +120,9 @@ def test_facts_of_the_command():
     [
         ((), ""),
         ((STRONG,), ""),
-        ((CHOSEN,), ""),
         ((UNINFORMED,), "52.25% right instead of 50%"),
         (
-            (UNINFORMED, STRONG, CHOSEN),
+            (UNINFORMED, STRONG),
             "52.25% right instead of 50%; knowing all other answers, at most 54.13%",
         ),
     ],
@@ -133,13 +132,13 @@ def test_one_line_for_the_terminal(accounts, line):
 
 
 def test_the_section_has_a_column_for_each_adversary():
-    html = leakage_section(RunLeakage(accounts=(UNINFORMED, STRONG, CHOSEN)))
+    html = leakage_section(RunLeakage(accounts=(UNINFORMED, STRONG)))
     page = Page(html)
     for text in (
         "An adversary who sees",
         "this release",
         "and knows everybody else's answer",
-        "and knows nobody's answer; chosen prior",
+        "and knows nobody's answer",
         "at most 54.13%",
         "They assume:",
         "guesses right 52.25% of the time with this release, and 50% without it",
@@ -148,8 +147,8 @@ def test_the_section_has_a_column_for_each_adversary():
     ):
         assert text in page.text
     assert page.tags.count("tr") == 1 + 4
-    assert page.tags.count("td") == 4 * 3
-    assert page.tags.count("dt") == 3
+    assert page.tags.count("td") == 4 * 2
+    assert page.tags.count("dt") == 2
     # Numbers stay in one piece, whatever the width.
     assert html.count('<td>at most <span style="white-space:nowrap">54.13%</span></td>') == 1
     assert html.count('<td><span style="white-space:nowrap">50%</span></td>') == 2

@@ -32,7 +32,6 @@ def test_every_part_of_the_story_is_there(make_result):
         "cryptographic, keyed by the operating system",
         "once or twice",
         "An adversary who sees all 6,366 shuffled reports",
-        "How the guarantee would change",
         "The shuffler applies a uniformly random permutation",
         f"shuffledp {__version__}",
         "Lemma 5.3",

@@ -48,7 +48,7 @@ def test_epsilon_that_falls_by_powers_is_drawn_on_logarithmic_axes():
     elements = drawn(figure)
     assert {"1000", "100"} & set(labels(elements, "xtick"))
     assert labels(elements, "ytick")[0] != "0"
-    assert figure.rows[0] == ("636", "5.0025", "0.50000")
+    assert figure.rows[0] == ("636", "5.0024", "0.50000")
     assert [entry.name for entry in figure.legend] == ["upper bound on epsilon", "asked: 0.5"]
     ups = [each for each in elements if each.get("stroke-dasharray") == "2 3" and each.get("x1")]
     assert len(ups) == 1

@@ -61,8 +61,6 @@ _READING |= {"truncate": False, **shared.WAYS}
     {GROUPING}
     {SHUFFLED}
     {shared.ESTIMATING}
-    prior_file=--prior FILE  JSON file with an adversary's prior: the report also states how often
-        it guesses one of k answers right.
     Simulation:
     {shared.SEED}
     --dishonest N  With --seed: let N random users send the reports that raise the first estimate
@@ -81,7 +79,6 @@ def run(
     column: str | None,
     out: Path,
     plan_file: Path | None,
-    prior_file: Path | None,
     ledger: Path | None,
     processes: int | None,
     overwrite: bool,
@@ -97,7 +94,7 @@ def run(
     """
     from shuffledp.collection.leakage import json_of_run
 
-    files = {"plan": plan_file, "prior": prior_file, "ledger": ledger}
+    files = {"plan": plan_file, "ledger": ledger}
     if shared.is_on_spark(given, processes):
         _run_on_spark(table, files, column, out, overwrite=overwrite, **given)
         return
@@ -117,7 +114,6 @@ def run(
     what = Asked(given)
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
-    prior = None if prior_file is None else sdp.leakage.read_prior(prior_file)
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
         console.progress_bar() as on_progress,
@@ -136,7 +132,6 @@ def run(
             values,
             sink=arranged.sink(folder, setting),
             scratch=folder,
-            prior=prior,
             on_progress=on_progress,
             engine=workers.map,
             **simulated,
@@ -172,14 +167,14 @@ def _run_on_spark(
     from shuffledp.collection.leakage import json_of_run
 
     privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
-    others = [*privacy.values(), files["prior"], Asked(given).is_given or None]
+    others = [*privacy.values(), Asked(given).is_given or None]
     others += [given[name] for name in ("dishonest", "weight", "most_weight")]
     is_plain = given["shuffler"] == "uniform" and not shared.take_reading(given)
     plan_file, ledger = files["plan"], files["ledger"]
     if plan_file is None or any(each is not None for each in others) or not is_plain:
         raise click.UsageError(
             "--engine spark carries a plan out: give --plan, --column and --id, and none "
-            "of the options of other shuffles, of text, of --prior and of --dishonest"
+            "of the options of other shuffles, of text and of --dishonest"
         )
     intervals, about = shared.take_estimating(given)
     planned = sdp.Plan.load(plan_file)

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -38,9 +38,6 @@ from shuffledp.leakage import any_shuffler
 from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
 from shuffledp.leakage.any_shuffler import SOURCE, at_most
 from shuffledp.leakage.counts.others import Response
-
-if TYPE_CHECKING:
-    from shuffledp.leakage.priors import PriorKnowledge
 
 # A larger delta comes with a smaller epsilon, which for guesses may be worth more.
 _DELTAS = (1e-4, 1e-3, 1e-2)
@@ -85,7 +82,7 @@ class RunLeakage(Shown):
     Parameters
     ----------
     accounts : tuple of LeakageAccount
-        Of who knows nobody's answer, of who knows everybody else's, and of a chosen prior.
+        Of who knows nobody's answer, and of who knows everybody else's.
     notes : tuple of str
         What could not be computed, one sentence each.
     """
@@ -103,11 +100,6 @@ class RunLeakage(Shown):
 
 def leakage_of(result: Result) -> RunLeakage | None:
     """Return bounds on what adversaries learn about one person from the release of a run.
-
-    Parameters
-    ----------
-    result : Result
-        Its ``prior``, if it has one, is that of one more adversary.
 
     Returns
     -------
@@ -150,18 +142,15 @@ def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
     """
     if not result.question.has_one_label:
         return None
-    release, prior = _Release(result, shuffling), result.prior
-    asked: list[tuple[str, Adversary, PriorKnowledge | None]] = [
-        ("who knows nobody's answer", "uninformed", None),
-        ("who knows everybody else's answer", "strong", None),
+    release = _Release(result, shuffling)
+    asked: list[tuple[str, Adversary]] = [
+        ("who knows nobody's answer", "uninformed"),
+        ("who knows everybody else's answer", "strong"),
     ]
-    if prior is not None:
-        known: Adversary = "uninformed" if prior.known is None else "partial"
-        asked.append(("with the chosen prior", known, prior))
     accounts, notes = [], []
-    for who, adversary, belief in asked:
+    for who, adversary in asked:
         try:
-            accounts.append(release.account(adversary, belief))
+            accounts.append(release.account(adversary))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
             notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
     if result.dummies:
@@ -219,7 +208,7 @@ class _Release:
                 points = [*points, (more.epsilon_upper, more.delta_upper)]
         return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
-    def account(self, adversary: Adversary, belief: "PriorKnowledge | None") -> LeakageAccount:
+    def account(self, adversary: Adversary) -> LeakageAccount:
         """Return the account of one adversary: exact where that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
         if (crowd := self.result.without_dummies) is not None:
@@ -235,12 +224,12 @@ class _Release:
             domain_size=values,
             truth=truth if has_law else 1.0,
             matrix=matrix,
-            prior=None if belief is None else accounts_of.checked_belief(belief.prior, values),
+            prior=None,
             epsilon0=profile.epsilon0,
             is_brief=True,
         )
         prior = scene.law()
-        account = scene.account(adversary, None if belief is None else belief.known)
+        account = scene.account(adversary, None)
         if not has_law:
             # All that is known of the randomizer is its local guarantee.
             losses = profile.epsilon0, profile.delta0
@@ -303,7 +292,7 @@ def _crowded(
     account: LeakageAccount, by: Concealment, truth: float | None
 ) -> Iterator[tuple[str, float]]:
     """Yield the bound by the crowd that hides a report, which is true with this probability."""
-    if truth is None or not account.has_uniform_prior or by.crowd is None:
+    if truth is None or by.crowd is None:
         return
     if (crowd := by.crowd()) is None:
         return
@@ -320,7 +309,7 @@ def _by_place(
     rows = accounts_of.written_matrix(prior.size, truth, matrix)
     if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
         found = any_shuffler.positions_vulnerability(places, rows, prior=prior)
-    elif truth is not None and float(prior.max()) == float(prior.min()):
+    elif truth is not None:
         found = _by_collisions(places, truth, prior.size)
     else:
         return bound

@@ -24,7 +24,6 @@ from shuffledp.core.shown import registered_renderer
 if TYPE_CHECKING:
     from shuffledp.collection.shuffling import ShuffleFacts, Shuffling
     from shuffledp.estimation.distributions import Estimate
-    from shuffledp.leakage.priors import PriorKnowledge
     from shuffledp.randomizers.base import LocalRandomizer
 
 
@@ -98,8 +97,6 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         How the reports were shuffled; `shuffledp.collection.leakage.leakage_of` needs it.
     seed : int, optional
         That of a simulation.
-    prior : PriorKnowledge, optional
-        What an adversary of interest takes to be likely, in the order of the answers.
     dummies : tuple of DummyLaw
         Laws of the reports that belong to nobody and were shuffled with the users'.
     num_dummies : int
@@ -133,7 +130,6 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
     facts: "ShuffleFacts | None" = None
     shuffling: "Shuffling | None" = None
     seed: int | None = None
-    prior: "PriorKnowledge | None" = None
     dummies: tuple[DummyLaw, ...] = ()
     num_dummies: int = 0
     without_dummies: Guarantee | None = None

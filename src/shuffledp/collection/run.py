@@ -8,7 +8,7 @@ shuffled as a whole, as chosen; the analyst sees shuffled reports only.
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -45,11 +45,8 @@ from shuffledp.randomizers.base import LocalRandomizer
 
 if TYPE_CHECKING:
     from shuffledp.collection.report_files import ReportFile
-    from shuffledp.leakage.priors import PriorKnowledge
 
 EstimatesT = TypeVar("EstimatesT", bound=FrequencyEstimates | MeanEstimates)
-
-Prior: TypeAlias = "PriorKnowledge | Mapping[str, float] | Sequence[float] | None"
 
 ReportSink: TypeAlias = Callable[[Iterator[Reports]], None]
 """Consumes a stream of shuffled reports, for example to store them."""
@@ -73,7 +70,6 @@ def run(  # noqa: PLR0913  # one keyword an option
     simultaneous: bool = False,
     interval_about: str = "respondents",
     post_processing: Sequence[str] = (),
-    prior: Prior = None,
     dishonest: SupportsIndex | None = None,
     sink: ReportSink | None = None,
     scratch: str | PathLike[str] | None = None,
@@ -114,9 +110,6 @@ def run(  # noqa: PLR0913  # one keyword an option
         population, which hold for the weight of all users, too.
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
-    prior : sequence or mapping of float, or PriorKnowledge, optional
-        Beliefs of one more adversary in `shuffledp.collection.leakage.leakage_of`: a probability
-        for each answer.
     dishonest : int, optional
         Number of users, drawn at random, who send whatever raises the estimate of the first label
         most: for simulations, whose result holds by how much it did. Where texts are to be found
@@ -143,8 +136,8 @@ def run(  # noqa: PLR0913  # one keyword an option
     DomainError
         If the values were checked for another question than the plan's.
     DataError
-        If the values cannot be used, or changed since the column was opened; if the prior does not
-        fit the answers; or with ``strict`` if the guarantee falls short.
+        If the values cannot be used, or changed since the column was opened; or with ``strict`` if
+        the guarantee falls short.
 
     Warns
     -----
@@ -169,7 +162,6 @@ def run(  # noqa: PLR0913  # one keyword an option
     if column.weights is not None:  # whose error is that of the draw, too
         interval_about = "population"
     options = _options(plan, confidence, simultaneous, post_processing, interval_about)
-    belief = _belief(plan.question, prior, column.num_users)
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, column.num_users, shuffling, strict=strict)
     liars = require_dishonest(dishonest, column.num_users, seed)
@@ -203,7 +195,6 @@ def run(  # noqa: PLR0913  # one keyword an option
         interval_about=options.interval_about,
         collected_by="simulation" if entropy.is_simulation else "table",
         seed=None if seed is None else int(seed),
-        prior=belief,
         dishonest=liars or None,
         attack=attack,
         weights=column.weights,
@@ -498,19 +489,6 @@ def _randomized(randomizer: LocalRandomizer, block: tuple[Any, BlockEntropy]) ->
     """Return the reports of a block of values, drawn from the block's own stream."""
     values, entropy = block
     return randomizer.randomize(values, entropy.open()).data
-
-
-def _belief(question: Question, prior: Prior, num_users: int) -> "PriorKnowledge | None":
-    """Return a chosen prior in the order of the answers; checked before anything is collected."""
-    if prior is None:
-        return None
-    from shuffledp.leakage.priors import PriorKnowledge
-
-    if not question.has_one_label:
-        raise ParameterError(
-            f"prior is for questions of one of k answers, not for {question.kind}: leave it out"
-        )
-    return PriorKnowledge.of(prior).for_values(question.labels).for_users(num_users)
 
 
 def _actual_guarantee(

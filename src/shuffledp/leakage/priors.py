@@ -1,16 +1,16 @@
 """What an adversary holds likely before it sees anything, in files: a prior, and known counts."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from shuffledp.accounting.channel_files import parse_entry
 from shuffledp.core.errors import DataError
-from shuffledp.core.labels import formed, label_of
+from shuffledp.core.labels import formed
 
 # Sums of probabilities that were written as decimals are no closer to 1.
 _SUM_TOLERANCE = Fraction(1, 10**9)
@@ -41,64 +41,6 @@ class PriorKnowledge:
     prior: tuple[float, ...]
     values: tuple[str, ...] | None = None
     known: tuple[int, ...] | None = None
-
-    @classmethod
-    def of(cls, prior: "PriorKnowledge | Mapping[str, float] | Sequence[float]") -> Self:
-        """Return a prior that is in memory.
-
-        Parameters
-        ----------
-        prior : PriorKnowledge, mapping or sequence of float
-            As it is; value and probability; or probabilities in the order of the answers.
-
-        Raises
-        ------
-        DataError
-            If it is no prior, as for `read_prior`.
-
-        Examples
-        --------
-        >>> PriorKnowledge.of({"no": 0.75, "yes": 0.25}).for_values(["yes", "no"]).prior
-        (0.25, 0.75)
-        """
-        if isinstance(prior, cls):
-            return prior
-        content: Any
-        if isinstance(prior, Mapping):
-            content = {label_of(name): parse_entry(str(chance)) for name, chance in prior.items()}
-        else:
-            content = [parse_entry(str(chance)) for chance in prior]  # type: ignore[union-attr]  # a sequence
-        values, law = _prior(content, "prior")
-        return cls(prior=law, values=values)
-
-    def for_users(self, num_users: int) -> Self:
-        """Return it unchanged, if no more of the others are known than there are."""
-        known = sum(self.known or ())
-        if known > num_users - 1:
-            raise DataError(
-                f'"known" counts {known:,} users, and there are {num_users - 1:,} others'
-            )
-        return self
-
-    def for_values(self, values: Sequence[str], *, origin: str = "the prior") -> Self:
-        """Return the same in the order of ``values``; `DataError` if they do not fit."""
-        wanted = tuple(values)
-        if self.values is None:
-            if len(self.prior) != len(wanted):
-                found = f"{len(self.prior)} probabilities and there are {len(wanted)} answers"
-                raise DataError(f"{origin} has {found}: give one for each, in their order")
-            return self
-        if unknown := [name for name in self.values if name not in wanted]:
-            raise DataError(f"{origin} names {unknown[0]!r}, which is none of the answers")
-        if absent := [name for name in wanted if name not in self.values]:
-            raise DataError(f"{origin} has no probability for {absent[0]!r}: give 0 if it is none")
-        places = [self.values.index(name) for name in wanted]
-        return replace(
-            self,
-            prior=tuple(self.prior[place] for place in places),
-            values=wanted,
-            known=None if self.known is None else tuple(self.known[place] for place in places),
-        )
 
 
 def read_prior(path: str | PathLike[str]) -> PriorKnowledge:

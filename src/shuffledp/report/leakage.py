@@ -128,11 +128,7 @@ def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
     for name, heading in zip(SEEN, _HEADINGS, strict=True):
         seen[heading] = [chance(account, name) for account in accounts]
     assumptions = dict.fromkeys(text for each in accounts for text in each.both.assumptions)
-    # An adversary is named with what it believes where that is not the same for all answers.
-    names = [
-        f"{adversary_name(each)}{'' if each.has_uniform_prior else '; chosen prior'}"
-        for each in accounts
-    ]
+    names = [*map(adversary_name, accounts)]
     return {
         "leakage": leakage,
         "leakage_words": (
@@ -159,9 +155,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def run_line(leakage: "RunLeakage") -> str:
     """Return the leakage of a run on one line; empty if none is known."""
-    chances = {
-        account.adversary: account for account in leakage.accounts if account.has_uniform_prior
-    }
+    chances = {account.adversary: account for account in leakage.accounts}
     if "uninformed" not in chances:
         return ""
     account = chances["uninformed"]

@@ -90,7 +90,7 @@ RUN = [
     " --post-process norm-sub",
     "--column colour --domain red,green --other --epsilon0 2 --delta 1e-6 --randomizer k-rr"
     " --post-process clip --post-process norm-sub",
-    "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --prior colours.json",
+    "--column colour --domain red,green,blue --epsilon0 2 --delta 1e-6 --title Colours",
     "--column number --mean --range 0,1 --epsilon0 2 --delta 1e-6",
     "--column number --mean --range 0,1 --by colour --domain red,green,blue,grey"
     " --compare red,blue --epsilon0 4 --delta 1e-6",

@@ -75,11 +75,6 @@ def prior_file(file):
     return {**of(found, "prior", "values", "known")}
 
 
-@calls("leakage", dict(prior={"no": 0.75, "yes": 0.25}))
-def prior_of_values(prior):
-    return leakage.PriorKnowledge.of(prior).for_values(["yes", "no"]).prior
-
-
 # ---------------------------------------------------------------- maximum load
 LOADS = [(1, 2), (100, 3), (1_000, 50), (10**9, 5), (10**6, 1_000)]
 
