@@ -157,7 +157,7 @@ def test_one_period_of_many(counts):
 
 @pytest.mark.parametrize("t", [0, 4])
 def test_other_periods_are_refused(counts, t):
-    with pytest.raises(ParameterError, match=rf"t = {t} is not in \[1, 3\]"):
+    with pytest.raises(ParameterError, match=rf"t = {t} is (above 3|below 1)"):
         counts.at(t)
 
 

@@ -112,10 +112,9 @@ class UniformShuffler:
     bucket_bytes: int = 1 << 20
 
     def __post_init__(self) -> None:
-        if require_at_least("bucket_bytes", self.bucket_bytes, 1) > _MAX_BUCKET_BYTES:
-            raise ParameterError(
-                f"bucket_bytes = {self.bucket_bytes} is above 2^31: give a cache's size"
-            )
+        require_at_least(
+            "bucket_bytes", self.bucket_bytes, 1, _MAX_BUCKET_BYTES, "give a cache's size"
+        )
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the rows in uniformly random order.

@@ -97,6 +97,12 @@ def require_at_least(
     return number
 
 
+def set_fields(frozen: object, **fields: object) -> None:
+    """Set attributes of a frozen dataclass while it is made."""
+    for name, value in fields.items():
+        object.__setattr__(frozen, name, value)
+
+
 def require_edges(edges: "ArrayLike", num_users: int | None) -> "tuple[NDArray[Any], int]":
     """Return the edges as an array (m, 2), and the number of users, by default up to the last.
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import walsh_hadamard
-from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.checks import require_at_least, require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import MonitoringProfile
@@ -51,9 +51,7 @@ class SignLaw:
 
     def _set(self, numbers: tuple[int, ...], **fields: Any) -> None:
         """Set fields that were found, and the identity by its numbers."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "identity", "/".join(map(str, (self.name, *numbers))))
+        set_fields(self, identity="/".join(map(str, (self.name, *numbers))), **fields)
 
     @property
     def gap(self) -> float:
@@ -134,12 +132,8 @@ class PredrawnSigns(SignLaw):
     coin_threshold: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        k = require_at_least("max_changes", self.max_changes, 1)
-        if k > LARGEST_NUM_SIGNS:
-            raise ParameterError(
-                f"max_changes = {k} is above {LARGEST_NUM_SIGNS}, the most signs that a client can "
-                'draw at once: follow fewer changes, or use protocol = "sampled-change"'
-            )
+        remedy = 'follow fewer changes, or use protocol = "sampled-change"'
+        k = require_at_least("max_changes", self.max_changes, 1, LARGEST_NUM_SIGNS, remedy)
         asked = require_non_negative("epsilon0", self.epsilon0)
         extra = max(exp_lower(asked) - 1, Fraction(0))  # of the densities' ratio, above 1
         balls = [_ball_size(k, radius) for radius in range(k)]
@@ -246,14 +240,10 @@ class PeriodTree:
     offsets: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        periods = require_at_least("periods", self.periods, 1)
-        if periods > _LARGEST_PERIODS:
-            raise ParameterError(
-                f"periods = {periods} is above 2^40: no table is that long; take longer periods"
-            )
+        remedy = "take longer periods"
+        periods = require_at_least("periods", self.periods, 1, _LARGEST_PERIODS, remedy)
         sizes = (periods >> height for height in range(periods.bit_length() - 1))
-        object.__setattr__(self, "periods", periods)
-        object.__setattr__(self, "offsets", tuple(accumulate(sizes, initial=0)))
+        set_fields(self, periods=periods, offsets=tuple(accumulate(sizes, initial=0)))
 
     @property
     def num_levels(self) -> int:
@@ -279,13 +269,7 @@ class PeriodTree:
 
     def require_through(self, through: SupportsIndex, name: str = "through") -> int:
         """Return the last period that is asked for, in [1, periods], else raise."""
-        last = require_at_least(name, through, 1)
-        if last > self.periods:
-            raise ParameterError(
-                f"{name} = {last} is not in [1, {self.periods}]: the tree has no more periods; "
-                "plan more of them from the start"
-            )
-        return last
+        return require_at_least(name, through, 1, self.periods, "plan more periods from the start")
 
 
 #: Code of a value that is not there: before the first one, or after a user has left.
@@ -332,7 +316,7 @@ class Encoding:
             if label in numbers:
                 raise DomainError(f"domain holds {label!r} twice: give each value once")
             numbers[label] = len(numbers)
-        object.__setattr__(self, "numbers", numbers)
+        set_fields(self, numbers=numbers)
 
     @classmethod
     def of(cls, domain: Iterable[Hashable] | None) -> "Encoding":
@@ -491,17 +475,16 @@ class MonitorDesign:
                 "larger one, for example 1"
             )
         encoding = Encoding.of(self.domain)
-        found = {
-            "periods": tree.periods,
-            "max_changes": law.max_changes,
-            "epsilon0": law.epsilon0,
-            "domain": None if self.domain is None else encoding.labels,
-            "tree": tree,
-            "law": law,
-            "encoding": encoding,
-        }
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            periods=tree.periods,
+            max_changes=law.max_changes,
+            epsilon0=law.epsilon0,
+            domain=None if self.domain is None else encoding.labels,
+            tree=tree,
+            law=law,
+            encoding=encoding,
+        )
 
     @property
     def num_levels(self) -> int:

@@ -449,12 +449,7 @@ _MICROSECONDS_A_DAY = 86_400e6
 
 def require_periods(periods: SupportsIndex) -> int:
     """Return a number of periods that a table may have, or raise `ParameterError`."""
-    length = require_at_least("periods", periods, 1)
-    if length > MOST_PERIODS:
-        raise ParameterError(
-            f"periods = {length:,} is not in [1, {MOST_PERIODS:,}]: give fewer and longer ones"
-        )
-    return length
+    return require_at_least("periods", periods, 1, MOST_PERIODS, "give fewer and longer ones")
 
 
 class TimeAxis(NamedTuple):

@@ -53,9 +53,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_open_unit
+from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.reports import read_only
@@ -208,8 +207,7 @@ class RunningCounts(Frames):
         ParameterError
             If ``t`` is out of range.
         """
-        if not 1 <= t <= len(self):
-            raise ParameterError(f"t = {t} is not in [1, {len(self)}]: no other period is here")
+        require_at_least("t", t, 1, len(self), "no later period is here")
         return replace(self, **{name: getattr(self, name)[t - 1] for name in _ARRAYS})
 
 

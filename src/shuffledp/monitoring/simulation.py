@@ -19,7 +19,6 @@ from shuffledp.collection.output import json_text, results_folder, write_rows, w
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.shown import Shown
@@ -311,11 +310,9 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
         domain=histories.labels or None,
     )
     most = histories.periods
-    through = most if stop_after is None else require_at_least("stop_after", stop_after, 1)
-    if through > most:
-        raise ParameterError(
-            f"stop_after = {through:,} is not in [1, {most:,}]: give one of the periods"
-        )
+    through = most
+    if stop_after is not None:
+        through = require_at_least("stop_after", stop_after, 1, most, "give one of the periods")
     key = Entropy.choose(seed).words(KEY_BYTES // WORD_BYTES).tobytes()
     users = histories.num_users
     fleet = ClientFleet.drawn(design, users, key)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Integers
-from shuffledp.core.checks import require_at_least, require_non_negative
+from shuffledp.core.checks import require_at_least, require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
@@ -118,11 +118,11 @@ class SetRandomizer(FrequencyRandomizer):
 
     def __post_init__(self) -> None:
         k, most = require_set_size(self.domain_size, self.max_answers)
-        checks.set_fields(self, domain_size=k, max_answers=most)
+        set_fields(self, domain_size=k, max_answers=most)
         base, loss = settle(require_non_negative("epsilon0", self.epsilon0), self._law_for)
         law = {"base": base.fingerprint, "k": k, "max_answers": most}
         fingerprint = checks.fingerprint_of(self.name, **law)
-        checks.set_fields(self, base=base, epsilon0=loss, fingerprint=fingerprint)
+        set_fields(self, base=base, epsilon0=loss, fingerprint=fingerprint)
 
     def _law_for(self, epsilon0: float) -> tuple[CategoryRandomizer, float]:
         """Return the base, of k + 1 categories at one slot's loss, and the loss of all slots."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Floats, Integers
-from shuffledp.core.checks import require_non_negative
+from shuffledp.core.checks import require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -218,12 +218,12 @@ class SettledRandomizer(CategoryRandomizer):
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        checks.set_fields(self, domain_size=checks.require_domain_size(self.domain_size))
+        set_fields(self, domain_size=checks.require_domain_size(self.domain_size))
         if not (self.may_be_bare and self.epsilon0 == math.inf):
-            checks.set_fields(self, epsilon0=require_non_negative("epsilon0", self.epsilon0))
+            set_fields(self, epsilon0=require_non_negative("epsilon0", self.epsilon0))
         law, epsilon0 = thresholds.settle(self.epsilon0, self._law_for)
         fingerprint = checks.fingerprint_of(self.name, k=self.domain_size, **law)
-        checks.set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
+        set_fields(self, epsilon0=epsilon0, fingerprint=fingerprint, **law)
 
     @abstractmethod
     def _law_for(self, epsilon0: float) -> tuple[dict[str, int], float]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least, require_extended
+from shuffledp.core.checks import require_at_least, require_extended, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -121,9 +121,9 @@ class BitSums(Bits):
         levels = levels_of_bits(num_bits, epsilon0, domain_size=2)
         laws = ",".join(str(level.threshold) for level in levels)
         stated = checks.fingerprint_of("bit-sums", span=span.stated, thresholds=laws)
-        checks.set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
-        checks.set_fields(self, sizes=(2,) * num_bits)
-        checks.set_fields(self, epsilon0=epsilon0, levels=levels, fingerprint=stated)
+        set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
+        set_fields(self, sizes=(2,) * num_bits)
+        set_fields(self, epsilon0=epsilon0, levels=levels, fingerprint=stated)
 
     @property
     def name(self) -> str:
@@ -283,10 +283,10 @@ class GroupBits(Bits, AllParts):
             levels = (KRandomizedResponse(domain_size=2 * number, epsilon0=asked),)
         laws = ",".join(level.fingerprint for level in levels)
         stated = checks.fingerprint_of(self.prefix, span=span.stated, laws=laws)
-        checks.set_fields(self, num_groups=number, low=span.low, high=span.high, span=span)
+        set_fields(self, num_groups=number, low=span.low, high=span.high, span=span)
         asked = levels[0].epsilon0 if num_bits == 1 else asked
-        checks.set_fields(self, sizes=(2 * number,) * num_bits, num_bits=num_bits, epsilon0=asked)
-        checks.set_fields(self, levels=levels, fingerprint=stated)
+        set_fields(self, sizes=(2 * number,) * num_bits, num_bits=num_bits, epsilon0=asked)
+        set_fields(self, levels=levels, fingerprint=stated)
 
     @property
     def name(self) -> str:  # type: ignore[override]

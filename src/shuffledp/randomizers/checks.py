@@ -52,12 +52,6 @@ def fingerprint_of(name: str, **parameters: object) -> str:
     return hashlib.sha256(law.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
-def set_fields(frozen: object, **fields: object) -> None:
-    """Set attributes of a frozen dataclass while it is made."""
-    for name, value in fields.items():
-        object.__setattr__(frozen, name, value)
-
-
 def code_type(k: int) -> np.dtype[Any]:
     """Return the narrowest unsigned type that holds the codes 0 ... k - 1."""
     return np.min_scalar_type(k - 1)

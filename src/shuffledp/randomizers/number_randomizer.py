@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least, require_finite, require_non_negative
+from shuffledp.core.checks import require_at_least, require_finite, require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
@@ -201,8 +201,8 @@ class NumberRandomizer(MeanRandomizer):
         law, epsilon0 = settle(require_non_negative("epsilon0", self.epsilon0), self._law_for)
         stated = {name: getattr(law, name) for name in self.stated}
         fingerprint = checks.fingerprint_of(self.name, span=span.stated, **stated)
-        checks.set_fields(self, low=span.low, high=span.high, span=span)
-        checks.set_fields(self, law=law, epsilon0=epsilon0, fingerprint=fingerprint)
+        set_fields(self, low=span.low, high=span.high, span=span)
+        set_fields(self, law=law, epsilon0=epsilon0, fingerprint=fingerprint)
 
     @abstractmethod
     def _law_for(self, epsilon0: float) -> tuple[GridLaw, float]:

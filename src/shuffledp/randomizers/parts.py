@@ -16,7 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least, require_extended, require_non_negative
+from shuffledp.core.checks import (
+    require_at_least,
+    require_extended,
+    require_non_negative,
+    set_fields,
+)
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DataError, ParameterError
@@ -63,10 +68,10 @@ class Parts(ABC):
         checks.require_domain_size(sum(sizes))
         levels = {size: KRandomizedResponse(domain_size=size, epsilon0=each) for size in set(sizes)}
         stated = ",".join(f"{size}:{levels[size].fingerprint}" for size in sizes)
-        checks.set_fields(self, sizes=sizes, epsilon0=epsilon0)
-        checks.set_fields(self, levels=tuple(levels[size] for size in sizes))
+        set_fields(self, sizes=sizes, epsilon0=epsilon0)
+        set_fields(self, levels=tuple(levels[size] for size in sizes))
         fingerprint = checks.fingerprint_of(name, parts=number, laws=stated)
-        checks.set_fields(self, fingerprint=fingerprint)
+        set_fields(self, fingerprint=fingerprint)
 
     @abstractmethod
     def bin_error(
@@ -236,7 +241,7 @@ class SampledParts(Parts):
     def __post_init__(self) -> None:
         asked = require_non_negative("epsilon0", self.epsilon0)
         self._settle(self.name, asked, asked)
-        checks.set_fields(self, epsilon0=max(level.epsilon0 for level in self.levels))
+        set_fields(self, epsilon0=max(level.epsilon0 for level in self.levels))
 
     @property
     def num_report_bytes(self) -> int:

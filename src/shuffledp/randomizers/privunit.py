@@ -62,7 +62,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Words
-from shuffledp.core.checks import require_at_least, require_non_negative, require_positive
+from shuffledp.core.checks import (
+    require_at_least,
+    require_non_negative,
+    require_positive,
+    set_fields,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.exact_atoms import rounded_atoms
@@ -225,9 +230,9 @@ class PrivUnit(MeanRandomizer):
         stated = {"norm_bound": norm_bound.hex(), "gamma": gamma.hex(), "threshold": threshold}
         fingerprint = checks.fingerprint_of(self.name, dimension=dimension, **stated)
         jump = weight_difference(threshold, cap_measure(gamma, dimension))
-        checks.set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=loss)
-        checks.set_fields(self, gamma=gamma, threshold=threshold, fingerprint=fingerprint)
-        checks.set_fields(self, mean_along=jump * cap_moment(gamma, dimension))
+        set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=loss)
+        set_fields(self, gamma=gamma, threshold=threshold, fingerprint=fingerprint)
+        set_fields(self, mean_along=jump * cap_moment(gamma, dimension))
 
     @property
     def profile(self) -> LocalProfile:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
+from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.randomizers import answer_sets
@@ -45,8 +46,7 @@ class AnswerSets(question.Shares):
     def __init__(self, domain: Iterable[object], *, max_answers: SupportsIndex) -> None:
         labels = question.checked_answers(domain)
         _, most = answer_sets.require_set_size(len(labels), max_answers)
-        object.__setattr__(self, "domain", labels)
-        object.__setattr__(self, "max_answers", most)
+        set_fields(self, domain=labels, max_answers=most)
 
     @property
     def labels(self) -> tuple[str, ...]:

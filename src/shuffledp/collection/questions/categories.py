@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
+from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
@@ -63,8 +64,7 @@ class Categories(question.Shares):
     def __init__(
         self, domain: Iterable[object], *, own: Iterable[Callable[..., CategoryRandomizer]] = ()
     ) -> None:
-        object.__setattr__(self, "domain", question.checked_answers(domain))
-        object.__setattr__(self, "own", tuple(own))
+        set_fields(self, domain=question.checked_answers(domain), own=tuple(own))
 
     @property
     def labels(self) -> tuple[str, ...]:

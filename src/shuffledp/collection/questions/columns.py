@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import categories, question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
+from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Counts
@@ -84,8 +85,7 @@ class Columns(question.Shares):
             labels = spelt.checked_domain(domain, what)
             listed[name] = spelt.require_two_answers(labels, what)
         chosen = _checked_pairs(listed, pairs)
-        object.__setattr__(self, "domains", tuple(listed.items()))
-        object.__setattr__(self, "pairs", chosen)
+        set_fields(self, domains=tuple(listed.items()), pairs=chosen)
         if (number := sum(self.sizes)) > MOST_BINS:
             raise DomainError(
                 f"columns and pairs have {number:,} cells in all, above {MOST_BINS:,}: "
@@ -98,7 +98,7 @@ class Columns(question.Shares):
             for label in listed[one]
             for each in listed[other]
         ]
-        object.__setattr__(self, "labels", spelt.checked_domain((*margins, *cells), "labels"))
+        set_fields(self, labels=spelt.checked_domain((*margins, *cells), "labels"))
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "Columns":

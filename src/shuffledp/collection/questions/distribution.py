@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
-from shuffledp.core.checks import require_at_least, require_open_unit
+from shuffledp.core.checks import require_at_least, require_open_unit, set_fields
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates
@@ -88,9 +88,7 @@ class Distribution(question.Shares):
             if not -math.inf < low < high < math.inf:
                 raise ParameterError(f"edges have {low}, {high} in a row: give finite, rising ones")
         asked = tuple(require_open_unit("quantiles", each) for each in quantiles)
-        object.__setattr__(self, "edges", found)
-        object.__setattr__(self, "quantiles", asked)
-        object.__setattr__(self, "name", name)
+        set_fields(self, edges=found, quantiles=asked, name=name)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from shuffledp.collection.questions import question
 from shuffledp.collection.questions.rounds import DrawnRound, OneRound, Search
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, set_fields
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.guarantee import finite
 from shuffledp.core.lazy_polars import pl
@@ -109,9 +109,14 @@ class HeavyHitters(question.Shares):
         found: Iterable[str] = (),
         search: Search | None = None,
     ) -> None:
-        object.__setattr__(self, "max_bytes", require_at_least("max_bytes", max_bytes, 1, _LONGEST))
-        object.__setattr__(self, "most", require_at_least("most", most, 1, MOST_BINS // 16 - 1))
-        object.__setattr__(self, "bits", bits)
+        set_fields(
+            self,
+            max_bytes=require_at_least("max_bytes", max_bytes, 1, _LONGEST),
+            most=require_at_least("most", most, 1, MOST_BINS // 16 - 1),
+            bits=bits,
+            found=tuple(found),
+            search=search,
+        )
         if bits is not None and bits not in STEPS:
             raise ParameterError(f"bits = {bits} is not one of 4, 8, 12 and 16")
         if bits is not None and self.num_bins > MOST_BINS:
@@ -119,8 +124,6 @@ class HeavyHitters(question.Shares):
                 f"bits = {bits} with most = {self.most} makes rounds of {self.num_bins:,} bins, "
                 f"above {MOST_BINS:,}: give at most bits = {self._fitting[-1]}, or a smaller most"
             )
-        object.__setattr__(self, "found", tuple(found))
-        object.__setattr__(self, "search", search)
         if search is not None:
             self._require_search(search)
 

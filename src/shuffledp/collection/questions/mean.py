@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
+from shuffledp.core.checks import set_fields
 from shuffledp.randomizers import registry
 
 
@@ -41,9 +42,7 @@ class Mean(question.Means):
     name: str = "mean"
 
     def __post_init__(self) -> None:
-        limits = self.limits
-        object.__setattr__(self, "low", limits.low)
-        object.__setattr__(self, "high", limits.high)
+        set_fields(self, low=self.limits.low, high=self.limits.high)
 
     @property
     def limits(self) -> columns.Range:

@@ -14,6 +14,7 @@ from shuffledp.collection.questions.categories import coding
 from shuffledp.collection.questions.mean import Mean
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
+from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.estimation.group_means import GroupMeanEstimates, largest_shift, require_pair
 from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, GroupBits
@@ -75,8 +76,7 @@ class MeanByGroup(Mean):
             raise ParameterError(
                 f"by = {by!r} is the column of the numbers too: name the one with the groups"
             )
-        for field, value in {"groups": listed, "by": by, "compare": pair}.items():
-            object.__setattr__(self, field, value)
+        set_fields(self, groups=listed, by=by, compare=pair)
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "MeanByGroup":

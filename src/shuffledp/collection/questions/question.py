@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import Source
 from shuffledp.core import labels as spelt
-from shuffledp.core.checks import require_open_unit
+from shuffledp.core.checks import require_open_unit, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Counts, Sums
@@ -57,14 +57,14 @@ class EstimateOptions:
     interval_about: str = "respondents"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "confidence", require_open_unit("confidence", self.confidence))
+        confidence = require_open_unit("confidence", self.confidence)
         if self.interval_about not in INTERVALS_ABOUT:
             known = ", ".join(INTERVALS_ABOUT)
             raise ParameterError(f"interval_about = {self.interval_about!r} is not one of {known}")
         steps: Any = self.post_processing
         if isinstance(steps, str):
             raise ParameterError(f"post_processing = {steps!r}: give a list of such names")
-        object.__setattr__(self, "post_processing", tuple(steps))
+        set_fields(self, confidence=confidence, post_processing=tuple(steps))
 
 
 class Question(Protocol[Estimates_co]):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
+from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers import registry
 
@@ -48,8 +49,7 @@ class VectorMean(question.Means):
             raise ParameterError(
                 f"names = {names}: give two different ones; for a single column ask for a mean"
             )
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "norm_bound", columns.Ball(norm_bound).norm_bound)
+        set_fields(self, names=names, norm_bound=columns.Ball(norm_bound).norm_bound)
 
     @property
     def table_columns(self) -> tuple[str, ...]:

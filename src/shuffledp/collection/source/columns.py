@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.tables import WEIGHT, Source, rows_text
 from shuffledp.collection.source.weights import Weights
-from shuffledp.core.checks import require_positive
+from shuffledp.core.checks import require_positive, set_fields
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ShuffledpError
 from shuffledp.core.lazy_polars import pl
@@ -244,7 +244,7 @@ class Ball:
     norm_bound: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "norm_bound", require_positive("norm_bound", self.norm_bound))
+        set_fields(self, norm_bound=require_positive("norm_bound", self.norm_bound))
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return a mask of the rows of values, shape (m, d), that lie outside."""

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.source import tables
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_positive
+from shuffledp.core.checks import require_positive, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError
 from shuffledp.core.reports import read_only
@@ -87,9 +87,8 @@ class Weights:
         shares = np.minimum(given / most, 1.0)
         mean = float(shares.mean())
         effect = max(float((shares**2).mean()) / mean**2, 1.0)
-        found = {"weights": read_only(given), "most_weight": most, "ratio": 1.0 / mean}
-        for name, value in (found | {"design_effect": effect}).items():
-            object.__setattr__(self, name, value)
+        set_fields(self, weights=read_only(given), most_weight=most)
+        set_fields(self, ratio=1.0 / mean, design_effect=effect)
 
     @classmethod
     def read(
