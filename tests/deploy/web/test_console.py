@@ -10,6 +10,7 @@ import shuffledp as sdp
 from deploy.make_vectors import make_task
 from deploy.test_creating import HOW
 from deploy.web.test_survey import HOSTILE
+from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.creating import create_task
@@ -144,3 +145,10 @@ def test_a_task_is_known_by_its_folder_or_by_the_settings_of_one_server(tmp_path
 
 def test_inner_ports_are_asked_by_address():
     assert console.told_by("127.0.0.1:9")() is None
+
+
+def test_the_command_takes_settings_in_place_of_a_folder(tmp_path, capsys):
+    assert main(["serve", "console", "--config", str(tmp_path / "ours.toml")]) == 2
+    assert "task.bin" in capsys.readouterr().err
+    assert main(["serve", "survey", "--config", str(tmp_path / "ours.toml")]) == 2
+    assert "survey takes TASKS" in capsys.readouterr().err
