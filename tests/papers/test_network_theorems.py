@@ -224,5 +224,5 @@ def test_equation_7_and_theorem_5_3_are_false_on_a_clique_with_a_pendant():
     assert truth > 5000.0 * delta
     # What is proved does not say so.
     assert collision_bound(law, 0, rate, 1) >= 1.0
-    proved = thinned_epsilon(epsilon0, overlaps=np.full(n, 1e-6), collision=1.0, delta=delta).upper
+    proved = thinned_epsilon(epsilon0, overlaps=np.full(n, 1e-6), collision=1.0, delta=delta)
     assert proved > epsilon0
