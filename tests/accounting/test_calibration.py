@@ -255,7 +255,6 @@ def test_too_many_users_are_not_sought():
     ("options", "rounds", "epsilon", "delta"),
     [
         ({"num_users": 10_000}, 10, 0.5, 1e-6),
-        ({"num_users": 100, "sampled_from": 1000}, 10, 0.5, 1e-6),
         ({"num_users": 30, "participation": 0.2}, 10, 0.5, 1e-6),
         ({"num_users": 155}, 2, 6.5, 0.004),  # a step of the search leads out of its bracket
     ],

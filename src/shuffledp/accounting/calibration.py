@@ -219,7 +219,6 @@ def largest_local_epsilon(
     epsilon: float,
     delta: float,
     profile_for: Callable[[float], LocalProfile] | None = None,
-    sampled_from: int | None = None,
     participation: float = 1.0,
 ) -> float:
     """Return the largest epsilon0 for this number of rounds within a target, at most 40.
@@ -246,14 +245,13 @@ def largest_local_epsilon(
         release = ShuffledRelease(
             num_users=num_users,
             profile=make(at(parts)),
-            sampled_from=sampled_from,
             participation=participation,
         )
         return epsilon_upper(release * times, allowed)
 
     # To begin with: that of one round at its share, or by the central limit.
     level = _level_of_one(times, allowed)
-    if level is None or participation < 1.0 or sampled_from is not None:
+    if level is None or participation < 1.0:
         strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
     else:
         one = {"epsilon": certain, "delta": level, "relative_tolerance": 1.0 / _PARTS}
