@@ -260,10 +260,10 @@ def higher_order_shift(
 
     *Order two.* Gaussians of variance 1/N_h in place of the means A_hj of signs do not lower the
     moment generating function; the symmetric polynomial e_2 has the eigenvalues (k - 1)/2, once,
-    and -1/2. So for 0 <= t < 1/(k - 1) ln E exp(+-t sum_h N_h e_2(x A_h)) <= L psi_+-(t),
-    psi_+-(t) = -(ln(1 -+ (k - 1) t) + (k - 1) ln(1 +- t))/2. By Hoelder with weights 1/(1 + e) and
-    e/(1 + e), at l = t M/((1 + e) abs(r_2)) and with the sign s of r_2, ln E e^(l D_2) <=
-    L (psi_s(t) + e psi_-s(t))/(1 + e); y_+ <= exp(l y - 1)/l gives s_2.
+    and -1/2. So for abs(t) < 1/(k - 1) ln E exp(t sum_h N_h e_2(x A_h)) <= L psi(t),
+    psi(t) = -(ln(1 - (k - 1) t) + (k - 1) ln(1 + t))/2. By Hoelder with weights 1/(1 + e) and
+    e/(1 + e), at l = t M/((1 + e) abs(r_2)), t > 0, and with the sign s of r_2, ln E e^(l D_2) <=
+    L (psi(s t) + e psi(-s t))/(1 + e); y_+ <= exp(l y - 1)/l gives s_2.
     """
     in_all, at_level = crowd.quantiles(tail)
     second = float(profile.correlation(2)) * (1.0 if from_above else -1.0)
