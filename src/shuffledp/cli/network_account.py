@@ -124,9 +124,6 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
     shape = "bipartite" if found.is_bipartite else "not bipartite"
     shape += ", regular" if found.is_regular else ""
     lazy = f", lazy {found.laziness:g}" if found.laziness else ""
-    most = None
-    if found.rounds_for_most is not None:
-        most = f"{found.rounds_for_most:,} rounds are enough for 99 % of the users"
     facts = [
         ("epsilon", f"{_up(bound.upper)} (upper bound, for every user)"),
         *(
@@ -137,7 +134,6 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("delta", given(found.delta)),
         ("trusted shuffler", _up(found.uniform_epsilon.upper)),
         ("rounds", f"{found.rounds:,} ({found.protocol}: {held} held{lazy})"),
-        ("for 99 %", most),
         ("worst user", found.worst_user),
         ("method", f"{bound.method}; positions {found.method}"),
         ("source", bound.source),

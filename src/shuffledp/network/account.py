@@ -24,9 +24,6 @@ Users = Literal["worst", "all"]
 #: Shares of the users for whom an epsilon of their own is given, beside that of the worst.
 SHARES = (0.5, 0.9, 0.99)
 
-#: The share that rounds are counted for beside everybody.
-MOST = 0.99
-
 #: Ask for the fewest rounds that are nearly as private as endless ones.
 AUTO: Literal["auto"] = "auto"
 
@@ -80,8 +77,6 @@ class NetworkAccount(Shown):
     epsilon_of_shares : tuple of (float, float)
         Shares of the users, and an epsilon that holds for at least as many of them: quantiles over
         users, rounded up. Empty unless asked for.
-    rounds_for_most : int or None
-        For rounds that were chosen: how few are proved to be enough for 99 % of the users.
     """
 
     num_users: int
@@ -104,7 +99,6 @@ class NetworkAccount(Shown):
     num_dishonest: int
     dummies: DummyLaw | None = None
     epsilon_of_shares: tuple[tuple[float, float], ...] = ()
-    rounds_for_most: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
@@ -221,7 +215,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         Law of the dummies that each honest user sends beside the report; they walk like reports.
     users : {"worst", "all"}
         "all" gives, beside the epsilon of the worst user, those that 50, 90 and 99 % of the users
-        have at most, and with rounds "auto" how few are enough for 99 %.
+        have at most.
     with_lower : bool
         False saves the time for the lower ends.
     on_progress, engine : callable, optional
@@ -278,13 +272,9 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         "num_dishonest": dishonest,
         "dummies": dummies,
     }
-    shares, for_most = SHARES if users == "all" else (), None
     if not several:
         if asked is None:
             asked = mixing.fewest_rounds(profile, within=within, **of_walk)
-            if shares:
-                for_most = mixing.fewest_rounds(profile, within=within, share=MOST, **of_walk)
-                for_most = min(for_most, asked)
         numbers = [asked]
     mixing.position_bounds_at(numbers)  # one pass for all, which are kept
     honest = max(mixing.graph.num_users - dishonest, 1)
@@ -297,9 +287,13 @@ def account_network(  # noqa: PLR0913  # one keyword an option
             dummies=dummies,
             with_lower=with_lower,
         ),
-        "rounds_for_most": for_most,
     }
-    of_each: Any = {"terms": of_walk, "shares": shares, "with_lower": with_lower, "about": about}
+    of_each: Any = {
+        "terms": of_walk,
+        "shares": SHARES if users == "all" else (),
+        "with_lower": with_lower,
+        "about": about,
+    }
     rows = tuple(_account(mixing, profile, each, **of_each) for each in numbers)
     return NetworkAccounts(rows) if several else rows[0]
 

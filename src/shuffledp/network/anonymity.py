@@ -113,12 +113,10 @@ class Hiding:
         found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
         return min(found.upper, self._weighed_epsilon(profile, share, found.upper, terms))
 
-    def meets(
-        self, profile: LocalProfile, *, epsilon: float, share: float = 1.0, **terms: Unpack[Terms]
-    ) -> bool:
-        """Return True if a central target is proved to be met for this share of the users."""
+    def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
+        """Return True if a central target is proved to be met for every user."""
         for weighing in self._weighings(profile, terms):
-            if not weighing.unmet(weighing.hidden_best(share), epsilon).size:
+            if not weighing.unmet(weighing.hidden_best(1.0), epsilon).size:
                 return True
         asked: dict[str, Any] = {**terms}
         delta: float = asked.pop("delta")

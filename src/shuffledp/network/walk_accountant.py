@@ -196,7 +196,6 @@ class NetworkMixing:
         profile: LocalProfile,
         *,
         within: float = 0.01,
-        share: float = 1.0,
         **terms: Unpack[Terms],
     ) -> int:
         """Return the fewest rounds proved nearly as private as the limit of many rounds.
@@ -208,8 +207,6 @@ class NetworkMixing:
         within : float
             How far above the limit epsilon may be, relative to it. For "all" the limit is what a
             trusted shuffler gives, for "single" what endless rounds give.
-        share : float
-            For how many of the users, in (0, 1]: by default for all.
 
         Returns
         -------
@@ -233,23 +230,22 @@ class NetworkMixing:
             return 0
 
         def is_enough(bounds: PositionBounds) -> bool:
-            return Hiding.of(bounds).meets(profile, epsilon=target, share=share, **terms)
+            return Hiding.of(bounds).meets(profile, epsilon=target, **terms)
 
         def is_shown(rounds: int) -> bool:
             """Return True if eigenvalues and rows of remote users show ``rounds`` to be enough."""
-            return self._may_be_enough(rounds, within, share) and is_enough(self._spectral(rounds))
+            return self._may_be_enough(rounds, within) and is_enough(self._spectral(rounds))
 
         found = _fewest(is_shown)
         affordable = self._affordable_rounds() if self.positions == "auto" else 0
         if self._is_exact(found):
             found = self._fewest_exact(is_enough, found)
-        elif 0 < affordable < found and self._may_be_enough(affordable, within, share):
-            # A share of the users may be hidden long before eigenvalues can show it.
+        elif 0 < affordable < found and self._may_be_enough(affordable, within):
+            # Users may be hidden long before eigenvalues can show it.
             self._compute([affordable])
             if is_enough(self._exact[affordable]):
                 found = self._fewest_exact(is_enough, affordable)
-        if share == 1.0:
-            self._proved[_question(found, profile, terms)] = target
+        self._proved[_question(found, profile, terms)] = target
         return found
 
     def _fewest_exact(self, is_enough: Callable[[PositionBounds], bool], most: int) -> int:
@@ -286,10 +282,10 @@ class NetworkMixing:
             **terms,
         )
 
-    def _may_be_enough(self, rounds: int, within: float, share: float) -> bool:
+    def _may_be_enough(self, rounds: int, within: float) -> bool:
         """Return False if eigenvalues alone rule it out, which saves a look at rows."""
         bounds = spectrum.spectral_position_bounds(self.spectrum, rounds)
-        return float(np.quantile(bounds.chi_square, share)) <= _HOPELESS * max(within, 0.01)
+        return float(bounds.chi_square.max()) <= _HOPELESS * max(within, 0.01)
 
     def _spectral(self, rounds: int) -> PositionBounds:
         """Return bounds by eigenvalues, and rows of the most remote users; kept between calls."""
