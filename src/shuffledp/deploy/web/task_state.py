@@ -60,15 +60,9 @@ class TaskState:
         return int(self.numbers.get("shuffler_waiting_reports", 0))
 
 
+@lru_cache(maxsize=10_000)
 def epsilon_among(task: Task, num_reports: int) -> float:
     """Return epsilon of a batch with this number of reports; infinite where none is proved."""
-    return _epsilon(task.encode(), num_reports)
-
-
-@lru_cache(maxsize=10_000)
-def _epsilon(encoded: bytes, num_reports: int) -> float:
-    """Return the same for the bytes of a task."""
-    task = Task.decode(encoded)
     try:
         if task.adds_dummies:
             return task.guarantee().epsilon_upper
@@ -255,43 +249,23 @@ def _history(state: TaskState) -> Figure | None:
     shown = sorted(batches[-1], key=lambda label: -batches[-1][label][0])[:_MOST_SHOWN]
     lines = []
     for label, colour in zip(shown, COLOURS, strict=False):
-        points = [
-            (n, each[label]) for n, each in zip(numbers, batches, strict=True) if label in each
+        known = [
+            (n, *each[label]) for n, each in zip(numbers, batches, strict=True) if label in each
         ]
-        lines.append(
-            Line(
-                name=shorten(label, 40),
-                x=tuple(float(n) for n, _ in points),
-                y=tuple(value for _, (value, _, _) in points),
-                band=(
-                    tuple(low for _, (_, low, _) in points),
-                    tuple(up for _, (_, _, up) in points),
-                ),
-                colour=colour,
-            )
-        )
+        places, values, low, up = zip(*known, strict=True)
+        band, name = (low, up), shorten(label, 40)
+        lines.append(Line(name=name, x=places, y=values, band=band, colour=colour))
     is_share = "frequency" in state.records[numbers[-1]]["estimates"][0]
+    x = Axis(title="batch", labels=tuple((float(n), str(n)) for n in numbers))
     y = Axis(title="estimate", is_share=is_share)
-    return lines_figure(
-        "chart-history",
-        lines,
-        x=Axis(title="batch", labels=tuple((float(n), str(n)) for n in numbers)),
-        y=y,
-        band="interval",
-    )
+    return lines_figure("chart-history", lines, x=x, y=y, band="interval")
 
 
 def _result_row(number: int, record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the line of a batch."""
     honest, guarantee = record["parameters"]["num_honest"], record["guarantee"]
-    epsilon = _epsilon_text(guarantee["epsilon"]["upper"])
-    return (
-        str(number),
-        f"{record['num_users']:,}",
-        f"{honest:,}",
-        epsilon,
-        given(guarantee["delta"]),
-    )
+    epsilon, delta = _epsilon_text(guarantee["epsilon"]["upper"]), given(guarantee["delta"])
+    return str(number), f"{record['num_users']:,}", f"{honest:,}", epsilon, delta
 
 
 # --------------------------------------------------------------------- operation
@@ -299,14 +273,10 @@ def _budget(state: TaskState) -> list[tuple[str, str]]:
     """Return the budget spent and left, by the newest result of a server with a ledger."""
     for number, record in reversed([*state.records.items()]):
         if (budget := record["parameters"]["budget"]) is not None:
-            spent = [
-                (
-                    "budget",
-                    f"epsilon {given(budget['epsilon'])} at delta = {given(budget['delta'])}",
-                )
-            ]
-            spent += [("spent", f"{brief(budget['spent'])} by the analyzer up to batch {number}")]
-            return [*spent, ("left", rounded(budget["left"], up=False))]
+            whole = f"epsilon {given(budget['epsilon'])} at delta = {given(budget['delta'])}"
+            spent = f"{brief(budget['spent'])} by the analyzer up to batch {number}"
+            left = rounded(budget["left"], up=False)
+            return [("budget", whole), ("spent", spent), ("left", left)]
     return []
 
 
