@@ -1,5 +1,6 @@
 """Files and requests that somebody else prepared: stores, terms, tokens, URLs."""
 
+import json
 import os
 import stat
 
@@ -75,7 +76,9 @@ def test_a_store_in_a_folder_that_is_a_file(tmp_path):
 def test_deeply_nested_terms_are_refused_in_one_line(tmp_path, depth, around):
     nested = "[" * depth + "]" * depth
     harmless = TERMS.to_json()
-    text = harmless.replace('"randomizer": {}', f'"randomizer": {nested}') if around else nested
+    described = json.dumps(TERMS.randomizer)
+    assert described in harmless
+    text = harmless.replace(described, nested) if around else nested
     (tmp_path / "terms.json").write_text(text)
     with pytest.raises(DataError, match=r"cannot use the terms in [^\n]*$"):
         read_terms(tmp_path / "terms.json")

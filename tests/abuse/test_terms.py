@@ -163,16 +163,10 @@ def test_other_laws_are_told_by_what_can_be_guessed():
 
 
 # ---------------------------------------------------------------- in Python
-@pytest.mark.parametrize(
-    ("options", "laziness"), [({"randomizer": "{}"}, 0.0),
-                              ({"randomizer": '{"epsilon0": true}'}, 0.0),
-                              ({"randomizer": '{"epsilon0": 1e999}'}, 0.0),
-                              ({"randomizer": '{"epsilon0": NaN}'}, 0.0),
-                              ({"randomizer": '{"epsilon0": 1}'}, 0.9)],
-)  # fmt: skip
-def test_a_peer_refuses_by_default(options, laziness):
+@pytest.mark.parametrize(("epsilon0", "laziness"), [(5.0, 0.0), (4.0001, 0.0), (1.0, 0.9)])
+def test_a_peer_refuses_by_default(epsilon0, laziness):
     laziness = round(laziness * 65536) / 65536
-    terms = simple_terms(GRAPH, KEYS, rounds=2, report_bytes=4, laziness=laziness, **options)
+    terms = simple_terms(GRAPH, KEYS, rounds=2, epsilon0=epsilon0, laziness=laziness)
     with pytest.raises(ProtocolError) as found:
         Peer.create(terms, GRAPH, 0, bytes(4), ENTROPY)
     assert (found.value.fault, found.value.reason) == (Fault.ANALYZER, Reason.LIMIT)
@@ -215,7 +209,7 @@ class Home:
         terms = terms_of(asked)
         values = replace(YES, values=np.full(12, value))
         with PeerStore(self.path, terms) as store:
-            draw_reports(store, terms, GRAPH, asked, names={3: ""}, values=lambda: values,
+            draw_reports(store, terms, GRAPH, names={3: ""}, values=lambda: values,
                          entropy=ENTROPY, limits=Limits(**limits))  # fmt: skip
             return [each.report for each in store.answers(asked.question_digest)]
 
@@ -248,10 +242,3 @@ def test_another_law_on_the_same_question_is_counted(tmp_path, other):
     assert home.told(asked_with(text="Do you drink?")) == (
         "nothing on this question; 4.5 on all questions in this file"
     )
-
-
-def test_values_are_randomized_as_the_terms_say_only(tmp_path):
-    terms = terms_of(asked_with(1.0))
-    with PeerStore(tmp_path / "me.db", terms) as store, pytest.raises(ParameterError, match="same"):
-        draw_reports(store, terms, GRAPH, asked_with(3.0), names={3: "3"}, values=lambda: YES,
-                     entropy=ENTROPY)  # fmt: skip

@@ -230,7 +230,7 @@ def relay(here, monkeypatch):
     from shuffledp.peers.preparing import read_terms
 
     assert prepare() == 0
-    terms, _ = read_terms(here / "c/terms.json")
+    terms = read_terms(here / "c/terms.json")
     ready, urls = threading.Event(), []
 
     def on_ready(url):

@@ -80,7 +80,7 @@ class Collection:
         entropy = Entropy.from_operating_system()
         agreed = replace(no_limits(self.terms), **limits)
         draw_reports(
-            store, self.terms, self.graph, self.asked,
+            store, self.terms, self.graph,
             names={node: str(node) for node in nodes}, values=lambda: values,
             entropy=entropy, limits=agreed,
         )  # fmt: skip

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, SupportsFloat, SupportsIndex
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peers.faults import PerfectTransport, Transport
+from shuffledp import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
 from shuffledp.peers.exchange_account import ExchangeRecord
@@ -102,16 +105,23 @@ class LinkResult:
     num_refused: int
 
 
+@cache
+def asked_of(report_bytes: int, epsilon0: float = 2.0) -> AskedTerms:
+    """Return a question whose reports have so many bytes, any of which a user may send."""
+    answers = Categories([str(each) for each in range(8 * report_bytes)])
+    return AskedTerms.of(answers, "symmetric-unary", epsilon0)
+
+
 def simple_terms(  # one keyword an option
     graph: Graph,
     keys: PrivateKeys,
     *,
     rounds: SupportsIndex,
-    report_bytes: int,
+    report_bytes: int = 4,
+    epsilon0: float = 2.0,
     laziness: SupportsFloat = 0.0,
     protocol: Literal["all", "single"] = "all",
     failure: SupportsFloat = 1e-9,
-    randomizer: str = "{}",
     even_traffic: bool = False,
     least_registered: int = 1,
     entropy: Entropy | None = None,
@@ -126,7 +136,9 @@ def simple_terms(  # one keyword an option
         Of which the terms name the public halves.
     rounds, laziness, failure
         See `slots_for`.
-    report_bytes, protocol, randomizer, least_registered
+    report_bytes, epsilon0
+        Of the randomizer: a bit a possible answer.
+    protocol, least_registered
         See `Terms`.
     even_traffic : bool
         Whether each neighbour is sent the same number of messages; see `per_neighbour_for`.
@@ -151,8 +163,7 @@ def simple_terms(  # one keyword an option
         rounds=int(rounds),
         laziness=float(laziness),
         slots=tuple(slots.tolist()),
-        report_bytes=report_bytes,
-        randomizer=randomizer,
+        asked=asked_of(report_bytes, epsilon0),
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
         protocol=protocol,

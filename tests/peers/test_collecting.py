@@ -122,7 +122,7 @@ def test_a_relay_that_is_gone_before_it_forgets_costs_no_result(collection, monk
 def result_of(collection, fetched, **changes):
     collected = replace(fetched.collected, **changes)
     return collection_result(
-        collection.terms, collection.asked, collection.graph,
+        collection.terms, collection.graph,
         replace(fetched, collected=collected), delta=1e-2, options=EstimateOptions(),
     )  # fmt: skip
 
@@ -182,7 +182,7 @@ def test_a_graph_on_which_reports_never_mix_has_no_spectral_gap(over):
     )  # fmt: skip
     record = ExchangeRecord.of(terms, range(4), [[]] * 3)
     result = collection_result(
-        terms, collection.asked, graph, taken_for(fetched, record), delta=1e-2,
+        terms, graph, taken_for(fetched, record), delta=1e-2,
         options=EstimateOptions(),
     )  # fmt: skip
     assert result.facts.spectral_gap == 0.0
@@ -281,7 +281,7 @@ def test_guesses_are_for_questions_with_a_list_of_answers(over):
     collection, fetched = over
     asked = AskedTerms.of(Mean(low=0.0, high=1.0), "duchi", 8.0)
     drawn = asked.randomizer.randomize(np.full(6, 0.5), Entropy.from_seed(1))
-    means = replace(collection, asked=asked)
+    means = replace(collection, terms=replace(collection.terms, asked=asked))
     result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))
     assert leakage_of(result) is None
     assert json_of_run(result) == {}

@@ -38,7 +38,7 @@ def collected(collection, http):
     client = RelayClient("http://127.0.0.1", ANY_SIZE, patience_seconds=0.0, client=http)
     fetched = fetch(collection.terms, collection.keys, client, wait_seconds=0.0)
     result = collection_result(
-        collection.terms, collection.asked, collection.graph, fetched,
+        collection.terms, collection.graph, fetched,
         delta=DELTA, options=EstimateOptions(),
     )  # fmt: skip
     return fetched, result
@@ -128,7 +128,7 @@ def test_what_those_held_who_handed_in_nothing_may_be_missing(make_collection, h
         num_hand_ins=28,
     )
     result = collection_result(
-        collection.terms, collection.asked, collection.graph, replace(fetched, collected=less),
+        collection.terms, collection.graph, replace(fetched, collected=less),
         delta=DELTA, options=EstimateOptions(),
     )  # fmt: skip
     if hides_loss:  # two users hold 25 of 30 reports with probability below 1e-9
@@ -142,7 +142,7 @@ def test_reports_that_somebody_made_up_leave_epsilon0(make_collection):
     _, fetched, _ = run_with(collection, lambda _: None)
     more = replace(fetched.collected, reports=(*fetched.collected.reports, b"\x00"))
     result = collection_result(
-        collection.terms, collection.asked, collection.graph, replace(fetched, collected=more),
+        collection.terms, collection.graph, replace(fetched, collected=more),
         delta=DELTA, options=EstimateOptions(),
     )  # fmt: skip
     assert_local_only(collection, result, "1 reports more than users")

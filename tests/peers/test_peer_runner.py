@@ -26,7 +26,7 @@ def fetched(collection, http):
 
 def result_of(collection, found):
     return collection_result(
-        collection.terms, collection.asked, collection.graph, found,
+        collection.terms, collection.graph, found,
         delta=1e-2, options=EstimateOptions(),
     )  # fmt: skip
 
@@ -224,7 +224,7 @@ def test_answers_are_drawn_once(collection):
     with PeerStore(collection.folder / "peers.db", collection.terms) as store:
         before = store.states()
         draw_reports(
-            store, collection.terms, collection.graph, collection.asked,
+            store, collection.terms, collection.graph,
             names=dict.fromkeys(EVERYBODY, ""), values=never, entropy=entropy,
         )  # fmt: skip
         assert store.states() == before

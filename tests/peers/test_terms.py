@@ -6,8 +6,11 @@ import json
 import pytest
 
 from peers.exercises import GRAPH, KEYS, ring, terms_on
+from peers.link import asked_of
+from shuffledp import Categories
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graph import Graph
 from shuffledp.peers.terms import Terms, graph_digest, new_collection_id
@@ -20,8 +23,7 @@ OTHERS = {
     "num_users": None,  # together with slots
     "rounds": 7,
     "slots": (1, *TERMS.slots[1:]),
-    "report_bytes": 9,
-    "randomizer": '{"name": "k-rr"}',
+    "asked": asked_of(9),
     "analyzer_mail_key": bytes(32),
     "analyzer_identity_key": bytes(32),
     "protocol": "single",
@@ -40,7 +42,7 @@ def test_every_field_is_in_the_digest():
         if name == "num_users":
             change = {"num_users": 9, "slots": (*TERMS.slots, 1)}
         if name == "dummies":
-            change["randomizer"] = '{"labels": ["a", "b"]}'
+            change["asked"] = AskedTerms.of(Categories(["a", "b"]), "k-rr", 2.0)
         digests.add(dataclasses.replace(TERMS, **change).digest())
     assert len(digests) == 1 + len(OTHERS)
 
@@ -53,12 +55,10 @@ def test_json_gives_the_same_terms():
 
 def test_layout_of_json_does_not_matter():
     fields = json.loads(TERMS.to_json())
-    fields["randomizer"] = {"b": 1, "a": [1.5, "x"]}
     one = Terms.from_json(json.dumps(fields, indent=2))
-    fields["randomizer"] = {"a": [1.5, "x"], "b": 1}
+    fields["randomizer"] = dict(reversed(fields["randomizer"].items()))
     other = Terms.from_json(json.dumps(dict(reversed(fields.items()))))
-    assert one.digest() == other.digest()
-    assert one.randomizer == '{"a":[1.5,"x"],"b":1}'
+    assert one.digest() == other.digest() == TERMS.digest()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,9 @@ def test_layout_of_json_does_not_matter():
         ({"num_users": "8"}, "num_users = '8' is not"),
         ({"rounds": 0}, "rounds = 0 is not"),
         ({"rounds": True}, "rounds = True is not"),
-        ({"report_bytes": 0}, "report_bytes = 0 is not"),
+        ({"report_bytes": 5}, "or another size of reports"),
+        ({"randomizer": TERMS.randomizer | {"epsilon0": 2}}, "in another way"),
+        ({"randomizer": TERMS.randomizer | {"more": 1}}, "in another way"),
         ({"least_registered": 9}, r"least_registered = 9 is not a whole number in \[1, 9\)"),
         ({"per_neighbour": -1}, r"per_neighbour = -1 is not a whole number in \[0, "),
         ({"laziness": 1.0}, r"laziness = 1.0 is not in \[0, 1\)"),
@@ -99,10 +101,11 @@ def test_what_is_no_terms(text):
         Terms.from_json(text)
 
 
-@pytest.mark.parametrize("text", ["{", None])
-def test_a_description_that_is_no_json(text):
-    with pytest.raises(ParameterError, match="randomizer is not JSON"):
-        dataclasses.replace(TERMS, randomizer=text)
+@pytest.mark.parametrize("described", ["{", None, [], {}, {"question": {"kind": "whim"}}])
+def test_a_description_that_asks_nothing(described):
+    fields = {**json.loads(TERMS.to_json()), "randomizer": described}
+    with pytest.raises(DataError, match="ask no question"):
+        Terms.from_json(json.dumps(fields))
 
 
 def test_the_graph_is_that_of_the_terms():

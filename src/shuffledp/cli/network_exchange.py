@@ -87,7 +87,7 @@ def prepare(
     terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)
     expected, cautions = None, tuple[str, ...]()
     if delta is not None:
-        expected, cautions = _expected(terms, users, asked, delta, num_dishonest)
+        expected, cautions = _expected(terms, users, delta, num_dishonest)
     terms_path, key_path = preparing.write_collection(out, terms, keys)
     record = {
         "terms": str(terms_path),
@@ -114,11 +114,7 @@ def prepare(
 
 
 def _expected(
-    terms: "Terms",
-    graph: "sdp.network.Graph",
-    asked: "sdp.deploy.AskedTerms",
-    delta: float,
-    num_dishonest: int,
+    terms: "Terms", graph: "sdp.network.Graph", delta: float, num_dishonest: int
 ) -> "tuple[Guarantee, tuple[str, ...]]":
     """Return the guarantee if everybody takes part in every round, and warnings about it."""
     import numpy as np
@@ -129,7 +125,7 @@ def _expected(
     record = ExchangeRecord.of(terms, everybody, [[]] * terms.rounds)
     number = round(terms.num_users * (1.0 + terms.dummies_each))
     arrived = Arrived(num_reports=number, handed_in=everybody)
-    profile = asked.randomizer.profile
+    profile = terms.asked.randomizer.profile
     with console.progress_bar() as on_progress:
         how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
         exchange = Exchange(terms, graph, record, arrived, **how)
@@ -175,7 +171,7 @@ def relay(
     from shuffledp.peers.preparing import read_terms
     from shuffledp.peers.relay_server import serve_relay
 
-    read, _ = read_terms(terms)
+    read = read_terms(terms)
     given |= {"address": (host, port), "is_eager": clock == "all"}
     serve_relay(read, sdp.network.read_graph(graph), store, on_ready=say_url, **given)
 
@@ -243,8 +239,8 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     from shuffledp.peers.terms import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
-    read, asked = read_terms(terms)
-    edges = _graph_of(read, graph)
+    read = read_terms(terms)
+    asked, edges = read.asked, _graph_of(read, graph)
     limits.require_terms(read, edges, user or 0)
     how: dict[str, Any] = {"entropy": sdp.Entropy.from_operating_system(), "limits": limits}
     with PeerStore(state, read) as store, _relay_of(read, edges, url) as client:
@@ -266,7 +262,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
             said = str(click.prompt("Answer")) if answer is None else answer
             return value_of_one(question, user, said)
 
-        draw_reports(store, read, edges, asked, names=names, values=values, **how)
+        draw_reports(store, read, edges, names=names, values=values, **how)
         with console.progress_bar() as on_progress:
             runner = PeerRunner(
                 terms=read,
@@ -373,7 +369,7 @@ def collect(
     from shuffledp.peers.collecting import FetchedStore, collection_result, fetch, fetched_facts
     from shuffledp.peers.preparing import read_key, read_terms
 
-    read, asked = read_terms(terms)
+    read = read_terms(terms)
     keys = read_key(key, read)
     edges = _graph_of(read, graph)
     with (
@@ -387,7 +383,7 @@ def collect(
         how: dict[str, Any] = {"options": EstimateOptions(confidence=given["confidence"])}
         how |= shared.taken(given, "delta", "num_dishonest")
         how |= {"graph_name": graph.name, "on_progress": on_progress}
-        result = collection_result(read, asked, edges, fetched, **how)
+        result = collection_result(read, edges, fetched, **how)
         facts, findings = fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
     console.print_warnings(result.warnings)

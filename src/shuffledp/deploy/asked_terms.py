@@ -85,6 +85,11 @@ class ReportCodec:
         return encoded
 
 
+def json_bytes(value: object) -> bytes:
+    """Return JSON text in the one form that is digested."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
 _MOST_SHOWN = 20
 
 # What values of the wrong kind, size or depth raise.
@@ -252,7 +257,7 @@ class AskedTerms:
 
     def to_json(self) -> bytes:
         """Return them as JSON text, in the one way."""
-        return json.dumps(self.to_json_dict(), sort_keys=True, separators=(",", ":")).encode()
+        return json_bytes(self.to_json_dict())
 
     @classmethod
     def from_json_dict(cls, written: Any) -> "AskedTerms":

@@ -13,7 +13,6 @@ from shuffledp.collection.result import Result
 from shuffledp.collection.shuffling import Concealment, FinishedShuffling
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.estimation.sampling import for_all_users
@@ -148,7 +147,6 @@ def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report:
 
 def collection_result(
     terms: Terms,
-    asked: AskedTerms,
     graph: Graph,
     fetched: Fetched,
     *,
@@ -165,6 +163,7 @@ def collection_result(
     whose they are. ``num_dishonest`` users are taken to tell their own reports, and hide nobody.
     """
     terms.require_graph(graph)
+    asked = terms.asked
     reports, num_invalid = asked.codec.decode_valid(fetched.collected.reports)
     if not reports.num_reports:
         raise DataError(f"none of {terms.num_users:,} users' reports came: see the relay's log")

@@ -166,11 +166,10 @@ class PeerStore(Database):
         return float(self.value(query, (user,)))
 
 
-def draw_reports(  # one keyword an option
+def draw_reports(
     store: PeerStore,
     terms: Terms,
     graph: Graph,
-    asked: AskedTerms,
     *,
     names: Mapping[int, str],
     values: Callable[[], NodeValues],
@@ -184,9 +183,7 @@ def draw_reports(  # one keyword an option
     drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
     store; ``values`` is called only if a report is to be drawn.
     """
-    if asked.to_json().decode() != terms.randomizer:
-        raise ParameterError("asked is not what the terms ask: take both from the same terms")
-    known = store.states()
+    asked, known = terms.asked, store.states()
     new = {node: name for node, name in names.items() if node not in known}
     if not new:
         return

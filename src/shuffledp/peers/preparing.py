@@ -1,6 +1,5 @@
 """Preparing a collection: the public terms, and the analyzer's private key."""
 
-import json
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
@@ -48,16 +47,14 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
     entropy = entropy or Entropy.from_operating_system()
     walk: Any = {"rounds": rounds, "laziness": laziness, "failure": failure}
     if dummies is not None:
-        asked.require_dummies(dummies)
-        walk["reports_each"] = 1.0 + dummies.mean * len(asked.question.labels)
+        walk["reports_each"] = 1.0 + dummies.mean * asked.num_answers
     return Terms(
         collection_id=new_collection_id(entropy),
         graph_digest=graph_digest(graph),
         num_users=graph.num_users,
         rounds=require_at_least("rounds", rounds, 1),
         slots=tuple(slots_for(graph, **walk).tolist()),
-        report_bytes=asked.codec.num_report_bytes,
-        randomizer=json.dumps(asked.to_json_dict()),
+        asked=asked,
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
         protocol=protocol,
@@ -68,18 +65,12 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
     )
 
 
-def read_terms(path: Path) -> tuple[Terms, AskedTerms]:
-    """Read the public terms of a collection, and what it asks."""
+def read_terms(path: Path) -> Terms:
+    """Read the public terms of a collection."""
     try:
-        terms = Terms.from_json(bytes_of(path).decode())
-        asked = AskedTerms.from_json_dict(json.loads(terms.randomizer))
+        return Terms.from_json(bytes_of(path).decode())
     except (ShuffledpError, UnicodeDecodeError) as error:
         raise DataError(f"cannot use the terms in {path}: {error}") from None
-    if asked.codec.num_report_bytes != terms.report_bytes:
-        size = f"{asked.codec.num_report_bytes} bytes, and the terms say {terms.report_bytes}"
-        what = f"reports of {asked.randomizer.name} have {size}"
-        raise DataError(f"cannot use the terms in {path}: {what}")
-    return terms, asked
 
 
 def read_key(path: Path, terms: Terms) -> PrivateKeys:

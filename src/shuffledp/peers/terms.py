@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
+from shuffledp.deploy.asked_terms import AskedTerms, json_bytes
 from shuffledp.deploy.wire import Fault, Reason, require_whole
 from shuffledp.network.graph import Graph
 from shuffledp.peers.slots import checked_laziness
@@ -42,7 +43,6 @@ COIN_SIDES: Final = 1 << 16
 # Largest number of rounds and slots, and size of a report in bytes: envelopes all have one size, so
 # that one large report makes all large.
 _MOST = 1 << 20
-_MOST_EPSILON0 = 1e6
 
 # Most dummies of a user on average: 0.1 seconds to seal.
 _MOST_DUMMIES: Final = 1_000
@@ -86,11 +86,8 @@ class Terms:
     rounds: int
     # How many messages each user sends in every round, >= 1; see `slots_for`.
     slots: tuple[int, ...]
-    # Size of a randomized report, in [1, 2^20].
-    report_bytes: int
-    # JSON text that says how reports are made; of it only a number ``epsilon0`` is read here.
-    # Kept in canonical form.
-    randomizer: str
+    # What is asked, and how each user randomizes the answer.
+    asked: AskedTerms
     # X25519 public key to which reports are sealed.
     analyzer_mail_key: bytes
     # Ed25519 public key by which the relay knows the analyzer.
@@ -135,13 +132,8 @@ class Terms:
             )
         if self.protocol not in ("all", "single"):
             raise ParameterError(f"protocol = {self.protocol!r} is neither 'all' nor 'single'")
-        try:
-            described = json.loads(self.randomizer)
-        except (ValueError, TypeError, RecursionError):
-            raise ParameterError("randomizer is not JSON text: describe it as an object") from None
         object.__setattr__(self, "slots", tuple(self.slots))
         object.__setattr__(self, "laziness", float(self.laziness))
-        object.__setattr__(self, "randomizer", _canonical(described))
         self._require_dummies()
 
     def _require_dummies(self) -> None:
@@ -149,6 +141,7 @@ class Terms:
         law = self.dummy_law
         if law is None:
             return
+        self.asked.require_dummies(law)
         if law.sender != "users" or str(law) != self.dummies:
             raise ParameterError(
                 f"dummies = {self.dummies!r} are not users' in the one spelling: give a law such "
@@ -161,19 +154,20 @@ class Terms:
             )
         if not 0.0 < self.dummies_each <= _MOST_DUMMIES:
             raise ParameterError(
-                f"dummies = {self.dummies!r} are {self.dummies_each:,.6g} a user for the labels of "
-                f"randomizer, not in (0, {_MOST_DUMMIES:,}]: ask for fewer answers, or leave "
-                "dummies out"
+                f"dummies = {self.dummies!r} are {self.dummies_each:,.6g} a user for "
+                f"{self.asked.num_answers:,} answers, not in (0, {_MOST_DUMMIES:,}]: ask for fewer "
+                "answers, or leave dummies out"
             )
 
     @property
-    def stated_epsilon0(self) -> float | None:
-        """What the terms say of the randomizer's epsilon0, in nats; None if no number."""
-        described = json.loads(self.randomizer)
-        found = described.get("epsilon0") if isinstance(described, dict) else None
-        if not isinstance(found, int | float) or isinstance(found, bool):
-            return None
-        return float(found) if abs(found) <= _MOST_EPSILON0 else math.inf
+    def report_bytes(self) -> int:
+        """Size of a randomized report."""
+        return self.asked.codec.num_report_bytes
+
+    @property
+    def randomizer(self) -> dict[str, object]:
+        """What is asked, as the JSON text has it."""
+        return self.asked.to_json_dict()
 
     @property
     def dummy_law(self) -> DummyLaw | None:
@@ -183,11 +177,7 @@ class Terms:
     @property
     def dummies_each(self) -> float:
         """Mean number of dummies of a user, of all answers together."""
-        if self.dummy_law is None:
-            return 0.0
-        described = json.loads(self.randomizer)
-        labels = described.get("labels") if isinstance(described, dict) else None
-        return self.dummy_law.mean * len(labels) if isinstance(labels, list) else 0.0
+        return 0.0 if self.dummy_law is None else self.dummy_law.mean * self.asked.num_answers
 
     @property
     def coin(self) -> int:
@@ -235,7 +225,7 @@ class Terms:
             self.graph_digest,
             wire.numbers(*numbers, self.per_neighbour, self.least_registered),
             np.array(self.slots, dtype=">u4").tobytes(),
-            self.randomizer.encode(),
+            self.asked.to_json(),
             self.analyzer_mail_key,
             self.analyzer_identity_key,
             self.protocol.encode(),
@@ -245,16 +235,15 @@ class Terms:
     def to_json(self) -> str:
         """Return the terms as JSON text, for publishing; bytes are written in hexadecimal."""
         written = {"version": VERSION} | {name: getattr(self, name) for name in _NAMES}
-        written["randomizer"] = json.loads(self.randomizer)
         if not self.dummies:
             del written["dummies"]
         return json.dumps(written, default=bytes.hex)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the terms that `to_json` wrote; raise `ParameterError` if it is anything else."""
+        """Return the terms that `to_json` wrote; raise if it is anything else."""
         try:
-            given = json.loads(text)
+            given: dict[str, Any] = json.loads(text)
         except (ValueError, RecursionError):
             raise ParameterError("the terms are not JSON: take the published file") from None
         wanted = {"version", *_NAMES} - {"dummies"}
@@ -272,8 +261,15 @@ class Terms:
         except (ValueError, TypeError):
             names = ", ".join(_BYTE_FIELDS)
             raise ParameterError(f"slots is no list, or not hexadecimal: {names}") from None
-        given["randomizer"] = _canonical(given["randomizer"])
-        return cls(**given)
+        size, described = given.pop("report_bytes"), given.pop("randomizer")
+        made = cls(asked=AskedTerms.from_json_dict(described), **given)
+        is_ours = made.report_bytes == size and made.randomizer == described
+        if not (is_ours and made.asked.to_json() == json_bytes(described)):
+            raise ParameterError(
+                "the terms say what is asked in another way than it is said here, or another size "
+                "of reports: take the published file, and the version that wrote it"
+            )
+        return made
 
     def require_graph(self, graph: Graph) -> None:
         """Raise `ProtocolError` unless the graph is the one of the terms."""
@@ -283,15 +279,12 @@ class Terms:
             raise Fault.CALLER.error(f"{what} {remedy}", Reason.MISMATCH)
 
 
-_NAMES = tuple(each.name for each in fields(Terms))
-
-
-def _canonical(value: object) -> str:
-    """Return JSON in the one form that is digested."""
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
-    except RecursionError:
-        raise ParameterError("randomizer is nested too deeply: describe it as a flat one") from None
+# Of the JSON text, in its order: what is asked stands there in two.
+_NAMES = tuple(
+    name
+    for each in fields(Terms)
+    for name in (("report_bytes", "randomizer") if each.name == "asked" else (each.name,))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +323,7 @@ class Limits:
         if self.terms_digest not in (None, terms.digest()):
             what = f"the terms have the digest {terms.digest().hex()}, not the one that is required"
             raise Fault.ANALYZER.error(what, Reason.MISMATCH)
-        self.require_epsilon0(terms.stated_epsilon0)
+        self.require_epsilon0(terms.asked.epsilon0)
         unmoved = terms.laziness**terms.rounds
         megabytes = traffic_bytes(terms, graph, node) / 1e6
         refused = {
@@ -346,12 +339,8 @@ class Limits:
             if applies:
                 raise Fault.ANALYZER.error(f"the terms {what}", Reason.LIMIT)
 
-    def require_epsilon0(self, epsilon0: float | None, *, spent: float = 0.0) -> None:
+    def require_epsilon0(self, epsilon0: float, *, spent: float = 0.0) -> None:
         """Raise unless a user agrees to a report after others that cost ``spent``."""
-        if self.most_epsilon0 == math.inf:
-            return
-        if epsilon0 is None:
-            raise Fault.ANALYZER.error("the terms do not state their epsilon0", Reason.LIMIT)
         if not epsilon0 + spent <= self.most_epsilon0:
             earlier = f" after {spent:.6g} spent on this question before" if spent else ""
             what = f"a report with epsilon0 = {epsilon0:.6g}{earlier}, more than max_epsilon0 = "
