@@ -18,7 +18,6 @@ Results lie in folders named by their batch's number, and are served to the oper
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -39,10 +38,11 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size, split
 from shuffledp.deploy.sealing import MailKey
-from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch, workers
+from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch
 from shuffledp.deploy.servers.stores import open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.engines.processes import Processes
 
 _NOT_YET: Final = -1
 
@@ -297,10 +297,8 @@ class Analyzer(Keeper):
         """Return the opened records, by the number of their key, and the number of others."""
         texts: dict[int, list[bytes]] = {}
         info = inner_info(self._task_id)
-        with ExitStack() as stack:
-            engine = self._engine
-            if engine is None:
-                engine = stack.enter_context(workers(len(records))).map
+        with Processes() as processes:
+            engine = self._engine or processes.map
             for number, key in self._keys.items():
                 sealed = [each[1:] for each in records if each[0] == number]
                 pages = (sealed[at : at + PAGE] for at in range(0, len(sealed), PAGE))

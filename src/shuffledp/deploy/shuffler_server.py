@@ -217,9 +217,8 @@ class ShufflerWatch(Watch):
         task, epochs = self._shuffler.task, self._shuffler.epochs_with_keys
         starts: list[float] = [task.start + epoch * task.epoch_seconds for epoch in epochs]
         left = starts[-1] + task.epoch_seconds - now if starts else 0.0
-        task_left = task.start + task.num_epochs * task.epoch_seconds - now
         self.set("oldest_key_age_seconds", max(0.0, now - starts[0]) if starts else 0.0)
-        self.set("task_left_seconds", max(0.0, task_left))
+        self.set("task_left_seconds", max(0.0, task.end - now))
         self.set("keys_left_seconds", max(0.0, left))
         present = task.epoch_at(now)
         has_key = present is None or present in epochs

@@ -344,10 +344,14 @@ class Task:
         epoch = self.nth_epoch(seconds)
         return epoch if 0 <= epoch < self.num_epochs else None
 
+    @property
+    def end(self) -> int:
+        """Seconds since 1970 at which the last epoch ends."""
+        return self.start + self.num_epochs * self.epoch_seconds
+
     def state_at(self, seconds: float) -> str:
         """Return in words whether the task has begun, goes on or is over, at a time since 1970."""
-        begun = seconds - self.start
-        left = self.num_epochs * self.epoch_seconds - begun
+        begun, left = seconds - self.start, self.end - seconds
         if begun < 0:
             return f"the task has not begun: its first epoch begins in {-begun:,.0f} seconds"
         if left > 0:

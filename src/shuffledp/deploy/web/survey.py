@@ -142,18 +142,14 @@ def question_facts(task: Task) -> dict[str, Any]:
 
 def _owners(survey: Survey, words: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the owners of the servers by name, each value once."""
-    hosts = [
-        (
-            words[name],
-            ", ".join(
-                dict.fromkeys(urlsplit(getattr(t, f"{name}_url")).netloc for t in survey.tasks)
-            ),
-        )
-        for name in ("shuffler", "analyzer")
-    ]
-    keys = ", ".join(dict.fromkeys(task.operator_key.hex() for task in survey.tasks))
-    named = [(words["owner"], survey.owner)] if survey.owner else []
-    return [*named, *hosts, (words["key"], keys)]
+    tasks = survey.tasks
+    found = {
+        "owner": [survey.owner] * bool(survey.owner),
+        "shuffler": [urlsplit(task.shuffler_url).netloc for task in tasks],
+        "analyzer": [urlsplit(task.analyzer_url).netloc for task in tasks],
+        "key": [task.operator_key.hex() for task in tasks],
+    }
+    return [(words[name], ", ".join(dict.fromkeys(each))) for name, each in found.items() if each]
 
 
 def survey_app(survey: Survey) -> ASGIApp:
@@ -161,8 +157,9 @@ def survey_app(survey: Survey) -> ASGIApp:
     promises, tasks = survey.promises(), survey.tasks
     questions = [question_facts(task) for task in tasks]
     servers = [url for task in tasks for url in (task.shuffler_url, task.analyzer_url)]
-    last = min(task.start + task.num_epochs * task.epoch_seconds for task in tasks)
-    until = datetime.fromtimestamp(last, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    until = datetime.fromtimestamp(min(task.end for task in tasks), UTC).strftime(
+        "%Y-%m-%d %H:%M UTC"
+    )
 
     async def page(request: Request) -> Response:
         language = language_of(request, texts())

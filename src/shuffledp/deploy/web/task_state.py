@@ -87,10 +87,10 @@ def _time(seconds: float) -> str:
 
 def _when(task: Task, now: float) -> str:
     """Return in a few words when a task begins or ends."""
-    end = task.start + task.num_epochs * task.epoch_seconds
     if now < task.start:
         return f"begins in {_time(task.start - now)}"
-    return f"ends in {_time(end - now)}" if now < end else f"ended {_time(now - end)} ago"
+    left = task.end - now
+    return f"ends in {_time(left)}" if left > 0 else f"ended {_time(-left)} ago"
 
 
 def row_of(state: TaskState, now: float) -> dict[str, str]:
