@@ -93,16 +93,6 @@ def test_a_code_is_good_in_each_epoch_that_is_prepared():
                 assert not many.admits(epoch, report_id)
 
 
-def test_codes_that_begin_alike_are_both_admitted(monkeypatch):
-    monkeypatch.setattr(
-        "shuffledp.deploy.admission.report_id_of", lambda code, _task, _epoch: bytes(8) + code[8:]
-    )
-    first, second, third = bytes(16), bytes(15) + b"\1", bytes(15) + b"\2"
-    codes = Codes([second, first], TASK.task_id)
-    codes.prepare([0])
-    assert [codes.admits(0, each) for each in (first, second, third)] == [True, True, False]
-
-
 def test_more_codes_than_ids_can_be_kept_are_refused_before_serving(make, monkeypatch):
     task, settings, _ = make()
     path = settings.task.with_name("codes.txt")

@@ -118,13 +118,7 @@ def _answer(
         sys.stdout.flush()
     for name, url in (("shuffler", made.shuffler_url), ("analyzer", made.analyzer_url)):
         console.print_warnings(cautions_about(url, name))
-    most, least = agreed["max_epsilon0"], agreed["least_batch"]
-    limits = sdp.deploy.Limits(
-        max_epsilon0=float("inf") if most is None else most,
-        least_batch=2 if least is None else least,
-        operator_key=agreed["operator_key"],
-        no_local_noise=agreed["no_local_noise"],
-    )
+    limits = sdp.deploy.Limits(**{name: each for name, each in agreed.items() if each is not None})
     with sdp.deploy.Client(made, store, limits=limits) as client:
         if client.num_missed:
             console.print_warnings([_MISSED.format(client.num_missed, made.round - 1)])
