@@ -214,7 +214,10 @@ class TestTerms:
         [
             ({"law": DummyLaw.from_text("laplace:2:27")}, "are not users'"),
             ({"protocol": "single"}, "take protocol 'all'"),
-            ({"law": DummyLaw.from_text("poisson:501")}, r"1,002 a user .* not in \(0, 1,000\]"),
+            (
+                {"law": DummyLaw.from_text("poisson:501")},
+                "1,002 a device .* above 1,000",
+            ),
             ({"asked": AskedTerms.of(Categories(["a", "b"]), "symmetric-unary", 2.0)}, "k-rr"),
         ],
     )

@@ -11,11 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.core.reports import Reports
 from shuffledp.deploy.database import bytes_of
 from shuffledp.deploy.messages import inner_info
 from shuffledp.deploy.sealing import seal
@@ -36,22 +33,13 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
     Before those of a class there is its number alone, in case there are none. How many of which
     answer are in them is kept nowhere. Costs 0.1 ms a dummy.
     """
-    asked, law = task.asked, task.dummies
-    if law is None or not task.adds_dummies:
+    if task.dummies is None or not task.adds_dummies:
         return []
-    num_answers = asked.num_answers
-    answers = np.arange(num_answers, dtype=asked.codec.dtype)
-    made = Reports(data=answers, fingerprint=asked.randomizer.fingerprint)
-    texts, info = asked.codec.encode(made), inner_info(task.task_id)
-    entropy, found = Entropy.from_operating_system(), []
+    info, entropy, found = inner_info(task.task_id), Entropy.from_operating_system(), []
     for number in sorted(numbers):
         found.append(uint(number, 1))
-        drawn = law.draw(num_answers, entropy).tolist()
-        found += (
-            uint(number, 1) + seal(text, keys[number], info)
-            for text, times in zip(texts, drawn, strict=True)
-            for _ in range(times)
-        )
+        drawn = task.asked.dummies(task.dummies, entropy)
+        found += (uint(number, 1) + seal(text, keys[number], info) for text in drawn)
     return found
 
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,9 @@ def json_bytes(value: object) -> bytes:
     """Return JSON text in the one form that is digested."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
+
+#: Most dummies that may be asked of a device on average: 0.1 seconds to seal.
+MOST_OWN_DUMMIES: Final = 1_000
 
 _MOST_SHOWN = 20
 
@@ -173,12 +176,18 @@ class AskedTerms:
         law: Any = self.randomizer
         return int(law.domain_size) if self.search else len(self.question.labels)
 
-    def require_dummies(self, law: DummyLaw) -> None:
-        """Raise unless reports are the possible answers, some of which may belong to nobody."""
+    def require_dummies(self, law: DummyLaw, most: float = math.inf, whose: str = "device") -> None:
+        """Raise unless reports are the possible answers, and dummies no more than ``most``."""
         if self.randomizer.name != "k-rr":
             raise ParameterError(
                 f"dummies = {law} do not go with {self.randomizer.name}: take the randomizer k-rr, "
                 "whose reports are the possible answers, or leave dummies out"
+            )
+        if (number := self.num_answers * law.mean) > most:
+            raise ParameterError(
+                f"dummies = {law} are {number:,.0f} a {whose} for {self.num_answers:,} answers, "
+                f"above {most:,}: ask for fewer answers (group the rare ones), promise a larger "
+                "epsilon, which needs fewer dummies, or leave dummies out"
             )
 
     def dummies(self, law: DummyLaw, entropy: Entropy) -> list[bytes]:

@@ -25,7 +25,7 @@ from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, S
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire
-from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms
 from shuffledp.deploy.sealing import SIZES, Seal
 from shuffledp.deploy.wire import KEY_BYTES, Fault, Reader, Reason, opaque, uint
 from shuffledp.estimation.discovery import Round
@@ -44,9 +44,6 @@ _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
 
 #: Most dummies of a batch that a task may ask for on average: two minutes of a core to seal.
 MOST_DUMMIES: Final = 1_000_000
-
-#: Most dummies that a task may ask of a device on average: 0.1 seconds to seal.
-MOST_OWN_DUMMIES: Final = 1_000
 
 # What may be taken off delta for devices that draw more dummies than may be sent, each with a
 # probability of at most `_RARE`; and a factor above that of the two divergences, up to an epsilon
@@ -192,15 +189,8 @@ class Task:
                     "such as laplace:2.025:27, or a finite epsilon0"
                 )
             return
-        self.asked.require_dummies(law)
         most, whose = (MOST_DUMMIES, "batch") if self.adds_dummies else (MOST_OWN_DUMMIES, "device")
-        if (number := self.asked.num_answers * law.mean) > most:
-            raise ParameterError(
-                f"dummies = {law} are {number:,.0f} a {whose} for "
-                f"{self.asked.num_answers:,} answers, above {most:,}: ask for fewer "
-                "answers (group the rare ones), promise a larger epsilon, which needs fewer "
-                "dummies, or leave dummies out"
-            )
+        self.asked.require_dummies(law, most, whose)
 
     def _require_round(self) -> None:
         """Raise for a round of a search that takes devices apart, or has too few of them."""

@@ -14,7 +14,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
-from shuffledp.deploy.asked_terms import AskedTerms, json_bytes
+from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms, json_bytes
 from shuffledp.deploy.wire import Fault, Reason, require_whole
 from shuffledp.network.graph import Graph
 from shuffledp.peers.slots import checked_laziness
@@ -43,9 +43,6 @@ COIN_SIDES: Final = 1 << 16
 # Largest number of rounds and slots, and size of a report in bytes: envelopes all have one size, so
 # that one large report makes all large.
 _MOST = 1 << 20
-
-# Most dummies of a user on average: 0.1 seconds to seal.
-_MOST_DUMMIES: Final = 1_000
 
 _BYTE_FIELDS = {
     "collection_id": COLLECTION_ID_BYTES,
@@ -141,7 +138,7 @@ class Terms:
         law = self.dummy_law
         if law is None:
             return
-        self.asked.require_dummies(law)
+        self.asked.require_dummies(law, MOST_OWN_DUMMIES)
         if law.sender != "users" or str(law) != self.dummies:
             raise ParameterError(
                 f"dummies = {self.dummies!r} are not users' in the one spelling: give a law such "
@@ -151,12 +148,6 @@ class Terms:
             raise ParameterError(
                 f"dummies = {self.dummies!r} do not go with protocol = {self.protocol!r}, which "
                 "hands in one report a holder: take protocol 'all', or leave dummies out"
-            )
-        if not 0.0 < self.dummies_each <= _MOST_DUMMIES:
-            raise ParameterError(
-                f"dummies = {self.dummies!r} are {self.dummies_each:,.6g} a user for "
-                f"{self.asked.num_answers:,} answers, not in (0, {_MOST_DUMMIES:,}]: ask for fewer "
-                "answers, or leave dummies out"
             )
 
     @property
