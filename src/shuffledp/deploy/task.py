@@ -410,19 +410,16 @@ class Task:
         """
         epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
         least = epsilon if math.isinf(law.epsilon0) else min(epsilon, Fraction(law.epsilon0))
-        users = 1 if self.adds_dummies else num_honest
-        if (rounds := self.asked.rounds) > 1:
-            together = self.release(users) * rounds
-            found = together.delta(float_below(epsilon), with_lower=False)
-            is_proved = found.upper <= _decimal("delta", self.delta)
-            return is_proved or self.guarantee(num_honest).epsilon_upper <= epsilon
-        how: Any = {"epsilon": float_below(least), "with_lower": False, "dummies": self.dummies}
-        claimed, delta = guarantee_for(law, users, **how), _decimal("delta", self.delta)
+        users, delta = 1 if self.adds_dummies else num_honest, _decimal("delta", self.delta)
         if self.num_slots > 1:
             delta *= Fraction(1.0 - _SPARE) * self._spares(users, float(least))
-        if claimed.delta_upper <= delta:
-            return True
-        return self.guarantee(num_honest).epsilon_upper <= epsilon
+        if (rounds := self.asked.rounds) > 1:
+            together = self.release(users) * rounds
+            left = together.delta(float_below(epsilon), with_lower=False).upper
+        else:
+            how: Any = {"with_lower": False, "dummies": self.dummies}
+            left = guarantee_for(law, users, epsilon=float_below(least), **how).delta_upper
+        return left <= delta or self.guarantee(num_honest).epsilon_upper <= epsilon
 
     def check(self) -> None:
         """Prove the promise anew for the smallest batch; raise if it does not hold.
