@@ -157,9 +157,11 @@ class Watch:
 
     def look(self, subject: str, reason: str, *, failed: str = "", works: str = "") -> None:
         """Note why the server is not ready, or no reason; said as an event when that changes."""
-        before = self.problems.pop(subject, "")
+        before = self.problems.get(subject, "")
         if reason:
             self.problems[subject] = reason
+        else:
+            self.problems.pop(subject, None)
         event = failed if reason else works
         if event and bool(reason) != bool(before):
             self.say(event, **({"reason": reason} if reason else {}))
