@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import numpy as np
 
@@ -234,7 +234,7 @@ class Terms:
     def from_json(cls, text: str) -> Self:
         """Return the terms that `to_json` wrote; raise if it is anything else."""
         try:
-            given: dict[str, Any] = json.loads(text)
+            given = json.loads(text)
         except (ValueError, RecursionError):
             raise ParameterError("the terms are not JSON: take the published file") from None
         wanted = {"version", *_NAMES} - {"dummies"}
