@@ -6,7 +6,8 @@ create --plan``, where it was started.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -102,65 +103,44 @@ def plan_of(form: Form) -> Plan:
     )
 
 
-def _again(found: Plan, **changes: Any) -> float | None:
-    """Return the expected error of a plan of the same randomizer with other targets."""
-    how: dict[str, Any] = {
-        "num_users": found.num_users,
-        "epsilon": found.target_epsilon,
-        "delta": found.target_delta,
-        "randomizer": found.randomizer.name,
-    }
-    try:
-        return plan(found.question, **how | changes).expected_standard_error
-    except ShuffledpError:
-        return None
-
-
 def _swept(
-    name: str, title: str, points: Iterable[tuple[float, float | None]], here: float
+    found: Plan, name: str, points: Mapping[float, dict[str, Any]], *, title: str, here: float
 ) -> Figure | None:
     """Return the error against one number, all else as planned; none with fewer than two points."""
-    known = [(place, error) for place, error in points if error is not None]
-    if len(known) < 2:
+    targets: dict[str, Any] = {"num_users": found.num_users, "epsilon": found.target_epsilon}
+    targets |= {"delta": found.target_delta, "randomizer": found.randomizer.name}
+    errors: dict[float, float] = {}
+    for place, change in points.items():
+        with suppress(ShuffledpError):  # of a target that nothing meets
+            errors[place] = plan(found.question, **targets | change).expected_standard_error
+    if len(errors) < 2:
         return None
-    places, errors = zip(*known, strict=True)
-    line = Line(name="standard error", x=places, y=errors, colour="var(--accent)")
-    y = Axis(title="standard error", is_log=True)
-    return lines_figure(name, [line], x=Axis(title=title, is_log=True), y=y, here=here)
+    x, y = Axis(title=title, is_log=True), Axis(title="standard error", is_log=True)
+    values = tuple(errors.values())
+    line = Line(name="standard error", x=tuple(errors), y=values, colour="var(--accent)")
+    return lines_figure(name, [line], x=x, y=y, here=here)
 
 
 @lru_cache(maxsize=256)
 def trade_offs(form: Form) -> tuple[tuple[str, Figure], ...]:
     """Return the charts of a form's plan with their captions."""
-    found = plan_of(form)
-    people = sorted({max(2, round(found.num_users * factor)) for factor in _PEOPLE})
-    cap = found.randomizer.epsilon0
-    caps = [factor * cap for factor in _CAPS]
-    drawn = (
-        (
-            "Expected standard error against epsilon, all else as planned.",
-            figure_of_curve(found, found.errors_by_epsilon()),
+    found, against = plan_of(form), "Expected standard error against"
+    cap, users = found.randomizer.epsilon0, found.num_users
+    caps = {factor * cap: {"max_epsilon0": factor * cap} for factor in _CAPS}
+    people = sorted({max(2, round(users * factor)) for factor in _PEOPLE})
+    crowds = {float(each): {"num_users": each} for each in people}
+    drawn = {
+        "epsilon, all else as planned": figure_of_curve(found, found.errors_by_epsilon()),
+        "the cap on epsilon0, at the same epsilon": _swept(
+            found, "chart-cap", caps, title="\u03b5\u2080", here=cap
         ),
-        (
-            "Expected standard error against the cap on epsilon0, at the same epsilon.",
-            _swept(
-                "chart-cap",
-                "\u03b5\u2080",
-                ((each, _again(found, max_epsilon0=each)) for each in caps),
-                cap,
-            ),
+        "the number of people, at the same epsilon": _swept(
+            found, "chart-people", crowds, title="people", here=float(users)
         ),
-        (
-            "Expected standard error against the number of people, at the same epsilon.",
-            _swept(
-                "chart-people",
-                "people",
-                ((float(each), _again(found, num_users=each)) for each in people),
-                float(found.num_users),
-            ),
-        ),
+    }
+    return tuple(
+        (f"{against} {what}.", chart) for what, chart in drawn.items() if chart is not None
     )
-    return tuple((caption, figure) for caption, figure in drawn if figure is not None)
 
 
 def _form_of(request: Request) -> Form:
