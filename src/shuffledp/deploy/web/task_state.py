@@ -113,26 +113,16 @@ def row_of(state: TaskState, now: float) -> dict[str, str]:
 def page_facts(state: TaskState, now: float) -> dict[str, Any]:
     """Return all that the page of a task shows."""
     task, number = state.task, state.waiting
-    now_epsilon = epsilon_among(task, number) if number else math.inf
-    epoch = task.epoch_at(now)
+    epoch, least = task.epoch_at(now), f"{task.min_batch:,}"
+    where = "none" if epoch is None else f"{epoch + 1} of {task.num_epochs}"
+    epsilon = _epsilon_text(epsilon_among(task, number)) if number else "no report"
+    promised = f"promised {task.epsilon} at delta = {task.delta}; released from {least} on"
     newest = max(state.records, default=None)
     figures = [
-        (
-            "Reports waiting",
-            f"{number:,}",
-            f"of {task.min_batch:,}, the least batch",
-        ),
-        (
-            "If the batch closed now",
-            _epsilon_text(now_epsilon) if number else "no report",
-            f"promised {task.epsilon} at delta = {task.delta}; released from {task.min_batch:,} on",
-        ),
+        ("Reports waiting", f"{number:,}", f"of {least}, the least batch"),
+        ("If the batch closed now", epsilon, promised),
         ("Without the shuffler", *_local(task)),
-        (
-            "Epoch",
-            "none" if epoch is None else f"{epoch + 1} of {task.num_epochs}",
-            _when(task, now),
-        ),
+        ("Epoch", where, _when(task, now)),
     ]
     return {
         "state": state,
