@@ -133,8 +133,9 @@ class Levels(Parts):
     ) -> DistributionEstimates:
         """Return estimates over the bins, fitted to the counts of each level."""
         numbers = [part.num_reports for part in counts]
+        found = self._frequencies(counts)  # refuses reports that say nothing
         tree = self.tree
-        bins = tree.fit(self._frequencies(counts))
+        bins = tree.fit(found)
         shares = np.maximum(bins, 0.0) / np.maximum(bins, 0.0).sum()
         codes = level_codes(np.arange(bins.size), self.sizes)
         nodes: list[Floats] = [
