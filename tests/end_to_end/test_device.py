@@ -285,8 +285,8 @@ def test_plans_of_several_messages_are_refused_by_name(capsys):
     assert main(["plan", *how]) == 0
     assert create() == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "plans bit-sums-" in said
-    assert "plan with --dummies none" in said
+    assert "has bit-sums-5, for which each user sends several messages" in said
+    assert "plan without dummies" in said
 
 
 def test_plans_of_several_rounds_are_refused(capsys):

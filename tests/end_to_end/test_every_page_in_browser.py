@@ -21,7 +21,6 @@ def estimate():
 
 PAGES = {
     "estimate": estimate,
-    "plan": lambda: sdp.plan(sdp.Categories(LABELS), num_users=10**4, epsilon=1.0, delta=1e-6),
     "monitor": lambda: build_view(num_periods=365, is_simulation=True),
 }
 

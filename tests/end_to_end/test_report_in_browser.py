@@ -8,7 +8,6 @@ from playwright.sync_api import Page, expect
 
 import shuffledp as sdp
 from shuffledp.cli.main import main
-from shuffledp.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -64,14 +63,6 @@ def means_report(tmp_path_factory) -> Path:
     return sdp.run(plan, vectors, seed=1).report(tmp_path_factory.mktemp("report") / "means.html")
 
 
-@pytest.fixture(scope="module")
-def plan_page(tmp_path_factory) -> Path:
-    """The page of a plan with many randomizers to compare."""
-    question = sdp.AnswerSets(domain=("bike", "bus", "car", "plane"), max_answers=2)
-    plan = sdp.plan(question, num_users=20_000, epsilon=1.0, delta=1e-7)
-    return write_report(plan, tmp_path_factory.mktemp("plan") / "plan.html")
-
-
 @pytest.fixture
 def visit(browser):
     contexts = []
@@ -113,9 +104,8 @@ def test_it_opens_without_network_complaint_or_sideways_scrolling(
 
 @pytest.mark.parametrize("size", [DESKTOP, SMALL_PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["means_report", "plan_page"])
-def test_so_do_reports_of_means_and_plans(visit, request, name, size, scheme):
-    opened = visit(request.getfixturevalue(name), size=size, scheme=scheme)
+def test_so_do_reports_of_means(visit, means_report, size, scheme):
+    opened = visit(means_report, size=size, scheme=scheme)
     opened.page.wait_for_load_state("networkidle")
     assert opened.complaints == []
     assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
@@ -137,17 +127,6 @@ def test_means_are_drawn_and_listed_in_their_unit(visit, means_report):
         "95% population interval",
     ]  # fmt: skip
     assert page.locator("main script, main img").count() == 0
-
-
-def test_every_randomizer_of_a_plan_has_a_place_in_the_chart(visit, plan_page):
-    page = visit(plan_page).page
-    names = page.locator("#chart-errors .wide .ytick").all_text_contents()
-    rows = page.get_by_label("What each randomizer would give").locator("tbody tr")
-    assert len(names) == rows.count() - 4 == 12
-    assert page.locator("#chart-errors .wide .bar").count() == 12
-    label = page.locator("#chart-errors").get_attribute("aria-label")
-    assert label is not None
-    assert "table" in label
 
 
 def test_the_recorder_would_notice_requests_and_complaints(visit, tmp_path):
@@ -261,7 +240,7 @@ def network_report(tmp_path_factory) -> Path:
     return folder / "results" / "report.html"
 
 
-@pytest.mark.parametrize("name", ["means_report", "plan_page", "long_report", "network_report"])
+@pytest.mark.parametrize("name", ["means_report", "long_report", "network_report"])
 def test_numbers_never_break_across_lines_on_a_phone(visit, request, name):
     opened = visit(request.getfixturevalue(name), size=PHONE)
     assert opened.page.evaluate(BROKEN_NUMBERS) == []
@@ -269,14 +248,6 @@ def test_numbers_never_break_across_lines_on_a_phone(visit, request, name):
     squeezed = "main, main * { overflow-wrap: anywhere !important; width: 1.2rem; }"
     opened.page.add_style_tag(content=squeezed)  # the check sees numbers that do break
     assert opened.page.evaluate(BROKEN_NUMBERS) != []
-
-
-def test_tables_that_scroll_show_it(visit, plan_page):
-    opened = visit(plan_page, size=PHONE)
-    table = opened.page.locator(".table").first
-    assert table.evaluate("each => each.scrollWidth > each.clientWidth")
-    shades = table.evaluate("each => getComputedStyle(each).backgroundAttachment")
-    assert shades == "local, local, scroll, scroll"
 
 
 def test_a_simulation_shows_its_banner_and_a_real_run_has_none(visit, hostile_report, long_report):

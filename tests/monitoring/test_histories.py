@@ -406,7 +406,7 @@ def test_times_are_shown_as_in_the_table():
         ({"periods": 2}, DataError, r"time 3 .* is in period 3, beyond periods = 2: pass a larger"),
         ({"start": 2}, DataError, "time 1 .* is before the first period, which begins at 2"),
         ({"periods": 0}, ParameterError, "periods"),
-        ({"periods": 2**20 + 1}, ParameterError, "periods = 1,048,577 is not in"),
+        ({"periods": 2**20 + 1}, ParameterError, "periods = 1048577 is above 1,048,576"),
         ({"start": -(2**20)}, DataError, "is beyond the 1,048,576 periods that there may be"),
         ({"start": "2024-01-01"}, ParameterError, "no whole number"),
         ({"start": True}, ParameterError, "no whole number"),
