@@ -16,10 +16,10 @@ channels          10
 compose           14
 demo               1
 deploy             4
-estimate          31
+estimate          29
 explain            3
 groups            28
-leakage           37
+leakage           36
 learnability       2
 ledger             6
 maximum load       5
