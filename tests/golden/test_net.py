@@ -30,7 +30,7 @@ network exchange   3
 network run        7
 plan              25
 refused           30
-run               31
+run               32
 subsample         10
 """
 

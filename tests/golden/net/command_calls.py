@@ -107,6 +107,7 @@ RUN = [
     " --randomizer split:k-rr",
     "--columns answer,colour --pairs all --domain-file domains.json --epsilon0 8 --delta 1e-6"
     " --post-process consistent",
+    "--columns colour,site --pairs all --domain-file seen.json --epsilon0 12 --delta 1e-6",
     "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --save-reports",
 ]
 GROUPED = "--column answer --domain yes,no --epsilon0 2 --delta 1e-6 --shuffler"

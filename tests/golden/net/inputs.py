@@ -65,6 +65,9 @@ FILES = {
     "domains.json": lambda: json.dumps(
         {"answer": ["yes", "no"], "colour": ["red", "green", "blue", "black"]}
     ),
+    "seen.json": lambda: json.dumps(
+        {"colour": ["red", "green", "blue"], "site": ["a.org", "b.org"]}
+    ),
     "channel.csv": lambda: (
         "answer,yes,no,skipped\nyes,0.70,0.20,0.10\nno,0.20,0.70,0.10\nno answer,0.25,0.25,0.50\n"
     ),
