@@ -14,7 +14,7 @@ from shuffledp.accounting.calibration import calibrate as calibrate
 from shuffledp.accounting.compare import compare_bounds as compare_bounds
 from shuffledp.accounting.ledger import Ledger as Ledger
 from shuffledp.collection.plan import Plan as Plan
-from shuffledp.collection.plan import plan as plan
+from shuffledp.collection.plans import plan as plan
 from shuffledp.collection.questions.answer_sets import AnswerSets as AnswerSets
 from shuffledp.collection.questions.categories import Categories as Categories
 from shuffledp.collection.questions.columns import Columns as Columns

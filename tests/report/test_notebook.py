@@ -1,3 +1,5 @@
+import math
+import re
 from html.parser import HTMLParser
 
 import polars as pl
@@ -116,6 +118,8 @@ def public_results():
         sdp.run(means, [0.0, 1.0] * 50, seed=1).estimates,
         sdp.account(**asked),
         sdp.account(**asked).epsilon,
+        sdp.account(**asked | {"num_users": [100, 200]}),
+        sdp.plan(plan.question, **asked | {"num_users": [100, 200]}),
         sdp.calibrate(epsilon0=0.5, epsilon=1.0, delta=1e-6),
         sdp.compare_bounds(**asked),
         sdp.leakage.account_leakage(domain_size=2, num_users=5, epsilon0=1.0),
@@ -133,6 +137,15 @@ def test_every_public_result_shows_itself_in_a_notebook():
         tags = Tags(each._repr_html_())
         assert tags.names.count("tr") >= 2, type(each)
         assert "script" not in tags.names
+
+
+def test_lower_ends_are_rounded_down_and_upper_ends_up():
+    import shuffledp as sdp
+
+    table = sdp.account(epsilon0=[1.0], num_users=1000, delta=1e-6)
+    (low,), (high,) = table.to_dict()["epsilon_lower"], table.to_dict()["epsilon_upper"]
+    cells = [float(each) for each in re.findall(r">(0\.\d+)<", table._repr_html_())]
+    assert cells == [math.floor(low * 1e4) / 1e4, math.ceil(high * 1e4) / 1e4]
 
 
 def test_long_tables_say_how_much_is_left_out():

@@ -41,6 +41,10 @@ year: sdp.accounting.Composition = sdp.ShuffledRelease(profile=law.profile, num_
 limited = sdp.plan(
     sdp.Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6, max_epsilon0=2.0
 )
+sizes: list[float] = [
+    each.guarantee.epsilon_upper
+    for each in sdp.plan(plan.question, num_users=[50, 1000], epsilon=1.0, delta=1e-6).rows
+]
 guess: float = limited.without_shuffler.right_guess
 reloaded: sdp.Plan = sdp.Plan.load(limited.save("plan.json"))
 from_file: sdp.Result = sdp.estimate("reports.csv", reloaded, missing="drop", strict=True)

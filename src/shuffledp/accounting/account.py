@@ -1,12 +1,8 @@
 """The guarantee of shuffled collections as asked for, and the one number that is missing."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
-
-import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.accounting.guarantees import guarantee_of
 from shuffledp.accounting.profiles import named_profile, read_schedule
@@ -17,23 +13,21 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames
+from shuffledp.core.frames import Frames, Numbers, broadcast
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
-# The arguments of `account` that may be arrays, in their order, and those that are whole numbers.
+# The arguments of `account` that may be arrays, in their order.
 _NUMBERS = (
     "epsilon0", "num_users", "epsilon", "delta", "domain_size", "dimension", "rounds", "sampled",
     "participation", "honest_fraction",
 )  # fmt: skip
-_WHOLE = frozenset({"num_users", "domain_size", "dimension", "rounds", "sampled"})
 
 # Arguments about the randomizer: with a name, and all.
 _NAMED = ("randomizer", "domain_size", "dimension")
 _LAW = ("epsilon0", "channel", *_NAMED)
 
 Path = str | PathLike[str]
-Numbers = float | Collection[Any] | NDArray[Any]
 NumberT = TypeVar("NumberT")
 WholeT = TypeVar("WholeT")
 
@@ -170,7 +164,7 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     '6.7155e-07'
     """
     terms = Terms(profile=profile, **settings)
-    arrays = _broadcast(terms)
+    arrays = broadcast({name: getattr(terms, name) for name in _NUMBERS})
     if not arrays:
         return terms.guarantee()
     rows = (dict(zip(arrays, row, strict=True)) for row in zip(*arrays.values(), strict=True))
@@ -271,24 +265,3 @@ class Terms:
     def _given(self, *names: str) -> bool:
         """Return True if any of these arguments is given."""
         return any(getattr(self, name) is not None for name in names)
-
-
-def _broadcast(terms: Terms) -> dict[str, list[Any]]:
-    """Return the elements of the terms that are arrays, once they are broadcast together."""
-    numbers = {name: getattr(terms, name) for name in _NUMBERS}
-    try:
-        arrays = {name: np.asarray(each) for name, each in numbers.items() if np.ndim(each)}
-        together = np.broadcast_arrays(*arrays.values())
-    except ValueError as error:
-        raise ParameterError(
-            f"arrays that do not go together ({error}): give arrays of one length, or shapes that "
-            "NumPy broadcasts, such as (3, 1) and (4,)"
-        ) from None
-    if together and not together[0].size:
-        raise ParameterError(f"{', '.join(arrays)}: arrays that hold nothing; give some numbers")
-    found = {name: each.ravel().tolist() for name, each in zip(arrays, together, strict=True)}
-    for name in _WHOLE & set(found):  # np.logspace makes floats
-        found[name] = [
-            int(x) if isinstance(x, float) and x.is_integer() else x for x in found[name]
-        ]
-    return found

@@ -422,77 +422,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
     frequency: float | None = None,
     dishonest: SupportsIndex | None = None,
 ) -> Plan[Estimates_co]:
-    """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
-
-    Parameters
-    ----------
-    question : Categories, Mean, VectorMean or AnswerSets
-        What is asked.
-    num_users : int
-        Number of honest users n whose reports are shuffled together, at least 1.
-    delta : float
-        Central failure probability, in (0, 1); well below 1/n.
-    epsilon : float, optional
-        Central target in nats, > 0.
-    epsilon0 : float, optional
-        Local privacy loss in nats, given instead of ``epsilon``, whatever epsilon it leads to.
-    max_epsilon0 : float, optional
-        Largest local privacy loss in nats, > 0, beside ``epsilon``: either may bind, and the
-        plan's ``binding`` says which. By default only the central target does.
-    randomizer : str, optional
-        Name of the randomizer to use. By default for a uniform shuffle to a target the one with
-        the least expected error, or with the smallest reports among those within 2 % of it;
-        otherwise the question's first one.
-    rounds : int
-        How often the collection is repeated about the same people, at least 1: the target is for
-        all rounds together. Only for a uniform shuffle to a target.
-    shuffling : Shuffling
-        How reports are shuffled; uniformly by default. Others are
-        ``shuffledp.groups.GroupShuffling``, ``shuffledp.groups.DisplacementShuffling`` and
-        ``shuffledp.network.NetworkShuffling``.
-    dummies : {"none", "shuffler", "users", "best"}, or DummyLaw
-        Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
-        other users do, or each of the honest users. With "best" whatever errs least, and none if
-        that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
-        to ``max_epsilon0``. For uniform shuffles to a target, users' for one round, and for k-RR or
-        sums bit by bit. A law is taken as it is, for a shuffle through a network.
-    no_local_noise : bool
-        Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
-        nothing protects the users from a shuffler that colludes with the analyst.
-    most_dummies : int
-        Largest expected number of dummies in all.
-    frequency : float, optional
-        A share in [0, 1], for which errors are stated too; by default, beside dummies, the largest
-        over all shares.
-    dishonest : int, optional
-        Number of users who may lie; the plan states how far they can move an estimate at most. By
-        default one of 100; `Plan.largest_shift` tells it for any number.
-
-    Returns
-    -------
-    Plan
-        Whose ``guarantee`` meets the target. Other than for a uniform shuffle its epsilon0 is up
-        to one part in a thousand below the largest that does.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range, or not exactly one of epsilon and epsilon0 is given.
-    InfeasibleTargetError
-        If the number of users requires noise that would drown every estimate; the message
-        says what would do.
-
-    Notes
-    -----
-    Cost: about ten calls of the accountant for each randomizer; seconds in all.
-
-    Examples
-    --------
-    >>> from shuffledp import Categories
-    >>> asked = Categories(["yes", "no", "refused"])
-    >>> plan(asked, num_users=100_000, epsilon=0.5, delta=1e-8).guarantee.epsilon_upper <= 0.5
-    True
-    """
+    """Return one plan; what it takes is told by `plans.plan`, which takes arrays, too."""
     if not hasattr(question, "candidates"):
         kinds = ", ".join(home.rpartition(":")[2] for home in KINDS.values())
         raise ParameterError(f"question is a {type(question).__name__}: give one of {kinds}")

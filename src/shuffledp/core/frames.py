@@ -1,17 +1,47 @@
 """Tables of numbers as data frames of whichever library is at hand."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.core.errors import ParameterError
 from shuffledp.core.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+Numbers = float | Collection[Any] | NDArray[Any]
+"""A number, or an array of them."""
+
+# Names of whole numbers among those that may be arrays.
+_WHOLE = frozenset(
+    {"num_users", "domain_size", "dimension", "rounds", "sampled", "most_dummies", "dishonest"}
+)
+
+
+def broadcast(numbers: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the elements of those that are arrays, by name, once they are broadcast together."""
+    try:
+        arrays = {name: np.asarray(each) for name, each in numbers.items() if np.ndim(each)}
+        together = np.broadcast_arrays(*arrays.values())
+    except ValueError as error:
+        raise ParameterError(
+            f"arrays that do not go together ({error}): give arrays of one length, or shapes that "
+            "NumPy broadcasts, such as (3, 1) and (4,)"
+        ) from None
+    if together and not together[0].size:
+        raise ParameterError(f"{', '.join(arrays)}: arrays that hold nothing; give some numbers")
+    found = {name: each.ravel().tolist() for name, each in zip(arrays, together, strict=True)}
+    for name in _WHOLE & set(found):  # np.logspace makes floats
+        found[name] = [
+            int(x) if isinstance(x, float) and x.is_integer() else x for x in found[name]
+        ]
+    return found
 
 
 class Frames(Shown):

@@ -137,7 +137,7 @@ def _value(value: object) -> str:
 
 def _shown(name: str, cells: Sequence[object]) -> list[str]:
     """Return the cells of a column as text; numbers rounded up, lower ends down."""
-    up = not name.startswith("lower")
+    up = "lower" not in name
     return [
         rounded(cell, up=up) if isinstance(cell, float) else "" if cell is None else str(cell)
         for cell in cells

@@ -1,0 +1,169 @@
+"""Planning as asked for: one plan, or a table of plans where numbers are arrays."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack, overload
+
+from shuffledp.collection import plan as one
+from shuffledp.collection.plan import Plan
+from shuffledp.collection.questions.question import Estimates_co, Question
+from shuffledp.collection.shuffling import Shuffling
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.frames import Frames, Numbers, broadcast
+
+# The arguments of `plan` that may be arrays, in their order.
+_NUMBERS = (
+    "num_users", "delta", "epsilon", "epsilon0", "max_epsilon0", "rounds", "most_dummies",
+    "frequency", "dishonest",
+)  # fmt: skip
+
+NumberT = TypeVar("NumberT")
+WholeT = TypeVar("WholeT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plans(Frames, Generic[Estimates_co]):
+    """Plans for many settings, one a row: what ``shuffledp.plan`` returns where it is given arrays.
+
+    Parameters
+    ----------
+    settings : dict of list
+        The arguments that were arrays, after broadcasting, by name.
+    rows : tuple of Plan
+        One for each of their elements.
+    """
+
+    settings: dict[str, list[Any]]
+    rows: tuple[Plan[Estimates_co], ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the settings and, of each plan, randomizer, losses and error, by name."""
+        return {
+            **self.settings,
+            "randomizer": [each.randomizer.name for each in self.rows],
+            "epsilon0": [each.randomizer.epsilon0 for each in self.rows],
+            "epsilon_upper": [each.guarantee.epsilon_upper for each in self.rows],
+            "expected_standard_error": [each.expected_standard_error for each in self.rows],
+        }
+
+
+class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
+    """What `plan` takes by name: numbers, or arrays of them."""
+
+    num_users: Required[WholeT]
+    delta: Required[NumberT]
+    epsilon: NumberT | None
+    epsilon0: NumberT | None
+    max_epsilon0: NumberT | None
+    randomizer: str | None
+    rounds: WholeT
+    shuffling: Shuffling
+    dummies: str | DummyLaw
+    no_local_noise: bool
+    most_dummies: WholeT
+    frequency: NumberT | None
+    dishonest: WholeT | None
+
+
+@overload
+def plan(
+    question: Question[Estimates_co], **settings: Unpack[_Settings[float, int]]
+) -> Plan[Estimates_co]: ...
+
+
+@overload
+def plan(
+    question: Question[Estimates_co], **settings: Unpack[_Settings[Numbers, Numbers]]
+) -> Plans[Estimates_co]: ...
+
+
+def plan(
+    question: Question[Estimates_co], **settings: Any
+) -> Plan[Estimates_co] | Plans[Estimates_co]:
+    """Choose the randomizer and its epsilon0 for a central (epsilon, delta) target.
+
+    Parameters
+    ----------
+    question : Categories, Mean, VectorMean or AnswerSets
+        What is asked.
+    num_users : int
+        Number of honest users n whose reports are shuffled together, at least 1.
+    delta : float
+        Central failure probability, in (0, 1); well below 1/n.
+    epsilon : float, optional
+        Central target in nats, > 0.
+    epsilon0 : float, optional
+        Local privacy loss in nats, given instead of ``epsilon``, whatever epsilon it leads to.
+    max_epsilon0 : float, optional
+        Largest local privacy loss in nats, > 0, beside ``epsilon``: either may bind, and the
+        plan's ``binding`` says which. By default only the central target does.
+    randomizer : str, optional
+        Name of the randomizer to use. By default for a uniform shuffle to a target the one with
+        the least expected error, or with the smallest reports among those within 2 % of it;
+        otherwise the question's first one.
+    rounds : int
+        How often the collection is repeated about the same people, at least 1: the target is for
+        all rounds together. Only for a uniform shuffle to a target.
+    shuffling : Shuffling
+        How reports are shuffled; uniformly by default. Others are
+        ``shuffledp.groups.GroupShuffling``, ``shuffledp.groups.DisplacementShuffling`` and
+        ``shuffledp.network.NetworkShuffling``.
+    dummies : {"none", "shuffler", "users", "best"}, or DummyLaw
+        Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
+        other users do, or each of the honest users. With "best" whatever errs least, and none if
+        that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
+        to ``max_epsilon0``. For uniform shuffles to a target, users' for one round, and for k-RR or
+        sums bit by bit. A law is taken as it is, for a shuffle through a network.
+    no_local_noise : bool
+        Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
+        nothing protects the users from a shuffler that colludes with the analyst.
+    most_dummies : int
+        Largest expected number of dummies in all.
+    frequency : float, optional
+        A share in [0, 1], for which errors are stated too; by default, beside dummies, the largest
+        over all shares.
+    dishonest : int, optional
+        Number of users who may lie; the plan states how far they can move an estimate at most. By
+        default one of 100; `Plan.largest_shift` tells it for any number.
+
+    Each number may also be an array: all arrays are broadcast together as NumPy's are.
+
+    Returns
+    -------
+    Plan, or Plans
+        Whose ``guarantee`` meets the target. Other than for a uniform shuffle its epsilon0 is up
+        to one part in a thousand below the largest that does. With arrays one for each of their
+        elements after broadcasting, in C order, as a table that has ``to_dict()``,
+        ``to_polars()`` and ``to_pandas()``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of range, or not exactly one of epsilon and epsilon0 is given; if
+        arrays are empty, or of shapes that do not go together.
+    InfeasibleTargetError
+        If the number of users requires noise that would drown every estimate; the message
+        says what would do. With arrays if one element raises.
+
+    Notes
+    -----
+    Cost: about ten calls of the accountant for each randomizer; seconds in all, for each element.
+
+    Examples
+    --------
+    >>> from shuffledp import Categories
+    >>> asked = Categories(["yes", "no", "refused"])
+    >>> plan(asked, num_users=100_000, epsilon=0.5, delta=1e-8).guarantee.epsilon_upper <= 0.5
+    True
+    >>> table = plan(asked, num_users=[1_000, 2_000], epsilon=0.5, delta=1e-8).to_dict()
+    >>> table["num_users"], [f"{each:.1%}" for each in table["expected_standard_error"]]
+    ([1000, 2000], ['1.5%', '0.8%'])
+    """
+    arrays = broadcast({name: settings.get(name) for name in _NUMBERS})
+    if not arrays:
+        return one.plan(question, **settings)
+    rows = (dict(zip(arrays, row, strict=True)) for row in zip(*arrays.values(), strict=True))
+    found = tuple(one.plan(question, **settings | row) for row in rows)
+    return Plans(settings=arrays, rows=found)
