@@ -84,9 +84,10 @@ format: $(VENV)/.dev ## rewrite the sources in the one format
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-lint: $(VENV)/.dev ## format and lint
+lint: $(VENV)/.dev ## format, lint and spelling
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
+	@$(BIN)/codespell *.md changelog.d docs src
 
 types: $(VENV)/.dev ## mypy --strict on the package
 	@$(BIN)/mypy

@@ -1,7 +1,10 @@
 """The public face: which names there are, that importing them is quick, and that they are typed."""
 
 import ast
+import doctest
+import inspect
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -19,6 +22,8 @@ EACH = pytest.mark.parametrize(
     "face", [shuffledp, *(getattr(shuffledp, name) for name in FOLDERS)], ids=lambda m: m.__name__
 )
 HEAVY = {"cryptography", "numba", "polars", "scipy"}
+HOMES = ["shuffledp", *(f"shuffledp.{name}" for name in (*FOLDERS, "report", "testing"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 USER_CODE = Path(__file__).parent / "typed" / "user_code.py"
 
 TOP = """
@@ -43,6 +48,35 @@ def test_every_public_name_is_there(face):
         assert name.isupper() or getattr(face, name).__doc__  # but for tables
     with pytest.raises(AttributeError, match="magic"):
         face.magic  # noqa: B018
+
+
+# Names of types that only annotate.
+ALIASES = {"Check", "Make"}
+
+
+def examples() -> str:
+    """Return the Python that runs as an example: in docstrings, the README and the pages."""
+    root = Path(__file__).parents[1]
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    blocks = [each for page in pages for each in re.findall(BLOCK, page.read_text("utf-8"))]
+    sources = (root / "src").rglob("*.py")
+    parse = doctest.DocTestParser().get_examples
+    return "\n".join(
+        [*blocks, *(each.source for path in sources for each in parse(path.read_text("utf-8")))]
+    )
+
+
+def test_every_public_name_has_an_example_that_runs():
+    shown = set(re.findall(r"\w+", examples()))
+    assert "account" in shown
+    assert "RunnerUp" not in shown
+    for face in map(import_module, HOMES):
+        for name in set(face.__all__) - shown - ALIASES:
+            found = getattr(face, name)
+            if not callable(found) or (inspect.isclass(found) and issubclass(found, Exception)):
+                continue
+            members = [found, *(getattr(found, each) for each in dir(found) if each[0] != "_")]
+            assert ">>> " in "".join(each.__doc__ or "" for each in members), name
 
 
 LAZY = pytest.mark.parametrize(

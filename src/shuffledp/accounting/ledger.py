@@ -96,6 +96,13 @@ class LedgerEntry:
     key : str
         A name of its own; empty if it has none. What is spent again under the same key is spent
         once.
+
+    Examples
+    --------
+    >>> from shuffledp.accounting import Ledger, StatedRelease
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6).spend(StatedRelease(epsilon=0.5), note="in May")
+    >>> ledger.entries[0].note
+    'in May'
     """
 
     releases: Composition

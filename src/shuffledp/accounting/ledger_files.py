@@ -75,6 +75,16 @@ def open_ledger(path: str | os.PathLike[str]) -> Ledger:
     ------
     DataError
         If there is none, or it is damaged, changed by hand, or of another version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from shuffledp.accounting import Ledger, StatedRelease
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_ledger(Ledger(epsilon=1.0, delta=1e-6), f"{folder}/ledger.json")
+    ...     _ = spend(f"{folder}/ledger.json", StatedRelease(epsilon=0.5), note="in May")
+    ...     len(open_ledger(f"{folder}/ledger.json").entries)
+    1
     """
     return _read(_real(path))
 

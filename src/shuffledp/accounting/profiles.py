@@ -98,7 +98,7 @@ _MOST_ROWS = 10_000
 
 
 def read_schedule(path: str | PathLike[str]) -> Composition:
-    """Read a schedule of releases about the same people.
+    r"""Read a schedule of releases about the same people.
 
     Parameters
     ----------
@@ -114,6 +114,16 @@ def read_schedule(path: str | PathLike[str]) -> Composition:
     ------
     DataError
         If the file cannot be read, or a field cannot be used; the message names line and column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rounds.csv")
+    ...     _ = path.write_text("epsilon0,num_users,rounds\n1.0,10000,30\n")
+    ...     print(f"{read_schedule(path).epsilon(1e-6).upper:.3f}")
+    0.267
     """
     location = Path(path)
     try:

@@ -85,6 +85,14 @@ class RunLeakage(Shown):
         Of who knows nobody's answer, and of who knows everybody else's.
     notes : tuple of str
         What could not be computed, one sentence each.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> found = sdp.collection.leakage_of(sdp.run(plan, ["yes", "no"] * 50, seed=1))
+    >>> [account.adversary for account in found.accounts]
+    ['uninformed', 'strong']
     """
 
     accounts: tuple[LeakageAccount, ...]

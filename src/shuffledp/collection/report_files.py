@@ -116,6 +116,17 @@ def write_reports(
         If there is no block.
     OutputError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> reports = plan.randomizer.randomize([0, 1] * 50, sdp.Entropy.from_seed(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_reports(f"{folder}/reports.parquet", [reports], plan.randomizer)
+    ...     sum(each.num_reports for each in open_reports(f"{folder}/reports.parquet").blocks())
+    100
     """
     from polars.io.plugins import register_io_source
 

@@ -43,6 +43,17 @@ class About:
         Who asked, and whom to ask about it.
     date : str
         Of the collection, such as ``"2026-11-23"``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     about = About(title="Smoking in our town", organisation="Town council")
+    ...     "Town council" in result.report(f"{folder}/report.html", about=about).read_text()
+    True
     """
 
     title: str = ""

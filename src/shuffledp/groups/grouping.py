@@ -115,7 +115,7 @@ _WAYS = "by columns, by a graph, or by a file of groups"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """How groups are formed; `open` forms them for a table.
+    r"""How groups are formed; `open` forms them for a table.
 
     Parameters
     ----------
@@ -136,6 +136,16 @@ class Grouping:
         A file that lists groups: one row a membership, columns group and member.
     id_column : str, optional
         Column by which ``graph`` or ``groups_file`` name people; row numbers from 0 by default.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("age,answer\n20,yes\n21,no\n35,yes\n")
+    ...     Grouping(by=("age",), radius=1).open(path).groups.sizes.tolist()
+    [2, 1]
     """
 
     by: tuple[str, ...] = ()

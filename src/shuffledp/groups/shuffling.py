@@ -118,7 +118,25 @@ class _InMemory(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShuffling(_InMemory):
-    """Reports stay near their users: a Mallows permutation of a public reference order."""
+    """Reports stay near their users: a Mallows permutation of a public reference order.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> from shuffledp.groups import MallowsShuffler, Groups
+    >>> ages = list(range(20, 70))
+    >>> groups = Groups.from_distance(ages, 2, metric="absolute")
+    >>> shuffler = MallowsShuffler.for_groups(groups, 4.0)
+    >>> plan = sdp.plan(
+    ...     sdp.Categories(["yes", "no"]),
+    ...     num_users=50,
+    ...     epsilon0=2.0,
+    ...     delta=1e-6,
+    ...     shuffling=GroupShuffling(shuffler=shuffler),
+    ... )
+    >>> sdp.run(plan, ["yes", "no"] * 25, seed=1).shuffler
+    'mallows'
+    """
 
     name: ClassVar[str] = "mallows"
     remedy: ClassVar[str] = "lower alpha (which mixes reports more)"
@@ -137,7 +155,25 @@ class GroupShuffling(_InMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DisplacementShuffling(_InMemory):
-    """Reports stay near their users: each lies at its user's public place plus noise."""
+    """Reports stay near their users: each lies at its user's public place plus noise.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> from shuffledp.groups import DisplacementShuffler, Groups
+    >>> ages = list(range(20, 70))
+    >>> groups = Groups.from_distance(ages, 2, metric="absolute")
+    >>> shuffler = DisplacementShuffler.for_groups(groups, 4.0, coordinates=ages)
+    >>> plan = sdp.plan(
+    ...     sdp.Categories(["yes", "no"]),
+    ...     num_users=50,
+    ...     epsilon0=2.0,
+    ...     delta=1e-6,
+    ...     shuffling=DisplacementShuffling(shuffler=shuffler),
+    ... )
+    >>> sdp.run(plan, ["yes", "no"] * 25, seed=1).shuffler
+    'displacement'
+    """
 
     name: ClassVar[str] = "displacement"
     remedy: ClassVar[str] = "lower alpha (which adds more noise to places)"

@@ -36,6 +36,14 @@ class PriorKnowledge:
         Name of each value, where they were named.
     known : tuple of int or None
         How many of the others it knows to have each value; None where it knows nobody's.
+
+    Examples
+    --------
+    >>> from shuffledp.leakage import account_leakage
+    >>> weather = PriorKnowledge(prior=(0.25, 0.75), values=("wet", "dry"))
+    >>> found = account_leakage(num_users=9, domain_size=2, epsilon0=1.0, prior=weather.prior)
+    >>> found.both.upper >= 0.75
+    True
     """
 
     prior: tuple[float, ...]
@@ -67,6 +75,16 @@ def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
     Notes
     -----
     Numbers are read exactly, and must sum to 1 within 1e-9.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "prior.json")
+    ...     _ = path.write_text('{"yes": "1/4", "no": "3/4"}')
+    ...     read_prior(path)
+    PriorKnowledge(prior=(0.25, 0.75), values=('yes', 'no'), known=None)
     """
     location = Path(path)
     origin = location.name

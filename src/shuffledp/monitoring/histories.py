@@ -59,6 +59,15 @@ class Histories:
         The code changed to.
     offsets : ndarray of int64, shape (d + 1,)
         Changes of period t are those from ``offsets[t - 1]`` to ``offsets[t]``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from shuffledp.monitoring import open_histories
+    >>> rows = pl.DataFrame({"id": ["a", "b", "a"], "day": [1, 2, 3], "on": [True, True, False]})
+    >>> histories = open_histories(rows, user="id", time="day", value="on")
+    >>> histories.period_labels, histories.user_ids.to_list()
+    (('1', '2', '3'), ['a', 'b'])
     """
 
     origin: str

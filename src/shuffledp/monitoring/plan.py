@@ -74,6 +74,13 @@ class MonitorPlan(Shown):
         any normal approximation (Theorem 6 with constants).
     comparison : MonitorComparison
         With one-shot collections that are repeated.
+
+    Examples
+    --------
+    >>> from shuffledp.monitoring import plan_monitoring
+    >>> how = {"periods": 8, "max_changes": 1, "epsilon0": 1.0, "delta": 1e-6}
+    >>> plan_monitoring(num_users=1_000, **how).standard_errors.shape
+    (8,)
     """
 
     design: MonitorDesign

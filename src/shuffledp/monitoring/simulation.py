@@ -113,6 +113,16 @@ class MonitorResult(Shown):
         True if a seed was given: then whoever knows it can undo the randomization.
     warnings : tuple of str
         What to know before relying on the numbers, one sentence each.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from shuffledp.monitoring import open_histories, simulate_monitoring
+    >>> rows = pl.DataFrame({"id": range(500), "day": [1] * 500, "on": [True, False] * 250})
+    >>> histories = open_histories(rows, user="id", time="day", value="on", periods=4)
+    >>> result = simulate_monitoring(histories, max_changes=2, epsilon0=1.0, delta=1e-6, seed=1)
+    >>> len(result.running.counts), result.is_simulation
+    (4, True)
     """
 
     design: MonitorDesign

@@ -23,7 +23,7 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -> Graph:
-    """Read a graph from an edge list.
+    r"""Read a graph from an edge list.
 
     Parameters
     ----------
@@ -61,6 +61,16 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
     Without ``ids``, the first line of text is taken for a header if neither of its fields is a
     whole number, or occurs anywhere else. An edge of a connected graph of more than two people is
     never taken for one. With ``ids``, see `read_edges`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "edges.csv")
+    ...     _ = path.write_text("from,to\nann,bob\nbob,eve\n")
+    ...     read_graph(path).labels
+    ('ann', 'bob', 'eve')
     """
     location = Path(path)
     if ids is None:

@@ -33,7 +33,19 @@ from shuffledp.network.walk_accountant import NetworkMixing
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkShuffling:
-    """Reports walk through a network, and lie where they were handed in."""
+    """Reports walk through a network, and lie where they were handed in.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> from shuffledp.network import Graph, NetworkMixing
+    >>> ring = Graph.from_edges([(user, (user + 1) % 51) for user in range(51)])
+    >>> shuffling = NetworkShuffling(mixing=NetworkMixing(ring), rounds=20)
+    >>> asked = {"num_users": 51, "epsilon0": 1.0, "delta": 1e-6, "shuffling": shuffling}
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), **asked)
+    >>> plan.guarantee.epsilon_upper < 2.0
+    True
+    """
 
     name: ClassVar[str] = "network"
     remedy: ClassVar[str] = "let reports travel more rounds"

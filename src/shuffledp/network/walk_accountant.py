@@ -99,6 +99,13 @@ class NetworkMixing:
     -----
     The spectrum, and laws of the most remote users, are kept for as long as there is the graph,
     so that all that is prepared of one graph and laziness shares them.
+
+    Examples
+    --------
+    >>> from shuffledp.network import Graph
+    >>> ring = Graph.from_edges([(user, (user + 1) % 5) for user in range(5)])
+    >>> NetworkMixing(ring).graph.num_users
+    5
     """
 
     def __init__(

@@ -35,6 +35,13 @@ class LocalRandomizer(Protocol):
 
     ``epsilon0`` and ``profile`` account for exactly the law that is drawn. To add a randomizer of
     your own, start from `CategoryRandomizer` or `MeanRandomizer`, which leave little to write.
+
+    Examples
+    --------
+    >>> from shuffledp.randomizers import KRandomizedResponse, LocalRandomizer
+    >>> law: LocalRandomizer = KRandomizedResponse(domain_size=4, epsilon0=1.0)
+    >>> law.epsilon0 <= 1.0, law.profile.domain_size
+    (True, 4)
     """
 
     @property
@@ -285,6 +292,13 @@ class MeanRandomizer(ABC):
         Local privacy loss in nats of the law that is drawn, rounded up.
     fingerprint : str
         Name of the exact law; see `fingerprint_of`.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> ages = sdp.plan(sdp.Mean(0, 120), num_users=1_000, epsilon0=1.0, delta=1e-6)
+    >>> isinstance(ages.randomizer, MeanRandomizer)
+    True
     """
 
     __slots__ = ()

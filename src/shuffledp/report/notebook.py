@@ -31,6 +31,12 @@ def notebook_html(subject: object) -> str:
     ----------
     subject : Shown
         At most 20 rows are shown; of a result the first answers of the domain.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> "<table>" in notebook_html(sdp.account(epsilon0=1.0, num_users=1_000, delta=1e-6))
+    True
     """
     raise TypeError(f"nothing is shown of a {type(subject).__name__}")
 
@@ -43,6 +49,13 @@ def terminal_text(subject: object) -> str:
     ----------
     subject : Result or Plan
         Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> print(terminal_text(plan).partition(":")[0])
+    100 users, k-ary randomized response for 2 answers
     """
     raise TypeError(f"nothing is shown of a {type(subject).__name__}")
 

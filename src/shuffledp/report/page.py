@@ -44,6 +44,14 @@ def page_html(subject: object) -> str:
     str
         HTML, its charts as SVG; below 500 kB up to some thousand estimates. Depends on nothing but
         ``subject``: the same subject gives the same page.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    >>> page_html(result).startswith("<!DOCTYPE html>")
+    True
     """
     classes = (f"{each.__module__}.{each.__name__}" for each in type(subject).__mro__)
     module = next((_MODULES[each] for each in classes if each in _MODULES), None)
@@ -73,6 +81,16 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
     ------
     OutputError
         If the file cannot be written; then nothing is left behind.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(result, f"{folder}/report.html").name
+    'report.html'
     """
     html = page_html(subject)
     with whole_file(path) as partial:

@@ -45,7 +45,18 @@ class Statement:
 
 
 def privacy_statement(result: Result) -> Statement:
-    """Return the statement of a run; numbers are rounded to the safe side."""
+    """Return the statement of a run; numbers are rounded to the safe side.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    >>> isinstance(privacy_statement(result), Statement)
+    True
+    >>> print(privacy_statement(result).headline)
+    epsilon <= 1.607 at delta <= 1e-6 for each of 100 users
+    """
     guarantee, shuffle = result.guarantee, words_of_result(result)
     is_for_any = protect_alone(result.dummies)
     num_users = result.num_users if is_for_any else guarantee.num_users

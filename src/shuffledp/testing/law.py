@@ -348,6 +348,12 @@ def check_samples_follow_channel(
     divergence KL of two coins. Bonferroni over all reports of all categories, and over all pairs
     of a report and the next one. The bound holds for every n and p. A share p is found wrong when
     it is off by more than about 8 sqrt(p / n).
+
+    Examples
+    --------
+    >>> from shuffledp.randomizers import KRandomizedResponse
+    >>> law = KRandomizedResponse(domain_size=3, epsilon0=1.0)
+    >>> check_samples_follow_channel(law, seed=1, num_reports=10_000)
     """
     n = require_at_least("num_reports", num_reports, 2)
     law = ExactLaw.of(randomizer)

@@ -33,6 +33,14 @@ class AnswerSets(question.Shares):
         If there are fewer than two answers, or one is repeated.
     ParameterError
         If ``max_answers`` is out of range.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> read = sdp.AnswerSets(["news", "sport", "culture"], max_answers=2)
+    >>> plan = sdp.plan(read, num_users=4_000, epsilon=1.0, delta=1e-6)
+    >>> sdp.run(plan, [["news"], ["news", "sport"]] * 2_000, seed=1).to_dict()["value"]
+    ['news', 'sport', 'culture']
     """
 
     kind: ClassVar[str] = "answer-sets"

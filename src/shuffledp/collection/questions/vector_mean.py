@@ -31,6 +31,14 @@ class VectorMean(question.Means):
     ------
     ParameterError
         If the bound is not positive, or there are fewer than two names.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> question = sdp.VectorMean(["east", "north"], norm_bound=1.0)
+    >>> plan = sdp.plan(question, num_users=1_000, epsilon=1.0, delta=1e-6)
+    >>> sdp.run(plan, [[0.6, 0.8]] * 1_000, seed=1).to_dict()["value"]
+    ['east', 'north']
     """
 
     kind: ClassVar[str] = "vector-mean"
