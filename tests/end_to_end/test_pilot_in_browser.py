@@ -85,9 +85,9 @@ def test_people_answer_and_the_operator_collects(browser, pilot, clock):
     )
     sent = respond(browser, url, "yes", 38.5)
     paths = [f"{method} {urlsplit(each).path.rpartition('/')[2]}" for method, each, _ in sent]
-    own, others = paths[:4], paths[4:]
+    own, others = paths[:5], paths[5:]
     assert own[0] == "GET "
-    assert sorted(own[1:]) == ["GET shuffledp.js", "GET survey.css", "GET survey.js"]
+    assert sorted(own[1:]) == ["GET pages.css", "GET report.css", "GET shuffledp.js", "GET survey.js"]
     for place in range(2):
         task_id = json.loads(check(place))["task_id"]
         assert others.count(f"GET {task_id}") == 1

@@ -44,10 +44,12 @@ def test_the_slider_plans_anew_and_keeps_the_form(visit, url):
     page.locator("input[name=people]").fill("none")
     expect(page.locator("#results")).to_contain_text("people = 'none' is no number")
     page.locator("input[name=people]").fill("2000")
-    page.get_by_role("button", name="Plan").click()
     expect(page.locator("#results")).to_contain_text("with 2,000 honest people")
     assert "people=2000" in page.url
     assert page.evaluate("window.same")
+    page.get_by_role("button", name="Plan", exact=True).click()
+    expect(page.locator("#results")).to_contain_text("with 2,000 honest people")
+    expect(slider).to_have_value("1")
     assert page.complaints == []
     with page.expect_download() as found:
         page.get_by_text("download plan.json").click()

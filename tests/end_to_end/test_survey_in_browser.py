@@ -79,7 +79,7 @@ def test_it_fits_says_nothing_to_the_console_and_loads_its_own_files_only(
     page = visit(width=width, scheme=scheme, language=language)
     assert page.complaints == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    names = ("survey.css", "survey.js", "shuffledp.js")
+    names = ("report.css", "pages.css", "survey.js", "shuffledp.js")
     assert sorted(page.requests)[1:] == sorted(("GET", f"{url}/static/{name}") for name in names)
     assert page.requests[0] == ("GET", f"{url}/?lang={language}")
     assert page.context.cookies() == []
@@ -186,7 +186,7 @@ def test_a_lost_connection_sends_the_kept_report_again_and_no_answer(visit):
 
 
 @pytest.mark.parametrize(
-    ("plan", "name"), [({"code": "offline"}, "unreachable"), ({"answer": "late"}, "late")]
+    ("plan", "name"), [({"code": "unreachable"}, "unreachable"), ({"answer": "late"}, "late")]
 )
 def test_no_connection_before_anything_is_kept_and_a_late_report(visit, plan, name):
     page = visit(language="fr", **plan)

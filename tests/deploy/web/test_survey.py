@@ -119,7 +119,7 @@ def test_promises_are_of_all_questions_together():
 def test_a_trial_says_on_the_page_what_does_not_hold():
     for is_trial in (True, False):
         page = got(survey_app(Survey(tasks=(task_of(),), is_trial=is_trial))).text
-        assert ('<p class="trial" role="note">' in page) is is_trial
+        assert ('<div class="banner alert" role="note">' in page) is is_trial
 
 
 def test_questions_are_asked_by_their_kind():
@@ -154,14 +154,15 @@ def test_the_page_has_less_than_60_kilobytes_as_it_travels():
     page = got(app, "/?lang=ar")
     assert page.headers["content-encoding"] == "gzip"
     folder = files("shuffledp.deploy.web")
-    loaded = ("static/survey.css", "static/survey.js", "client/shuffledp.js")
+    loaded = ("static/pages.css", "static/survey.js", "client/shuffledp.js")
     parts = [page.content, *((folder / name).read_bytes() for name in loaded)]
+    parts.append((files("shuffledp.report") / "templates/report.css").read_bytes())
     assert sum(len(gzip.compress(each)) for each in parts) < 60_000
 
 
 def test_only_files_of_the_page_are_served():
     app = survey_app(Survey(tasks=(task_of(),)))
-    assert got(app, "/static/survey.css").headers["content-type"].startswith("text/css")
+    assert got(app, "/static/pages.css").headers["content-type"].startswith("text/css")
     for path in ("/static/texts.json", "/static/..%2fpages.py", "/other"):
         assert got(app, path).status_code == 404
     assert json.loads(got(app, "/static/x").text)["error"] == "there is no file 'x'"

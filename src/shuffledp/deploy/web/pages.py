@@ -23,13 +23,11 @@ from shuffledp.report.page import templates
 
 _KINDS: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FILES: Final = {
-    "survey.css": "static/survey.css",
     "survey.js": "static/survey.js",
     "shuffledp.js": "client/shuffledp.js",
     "shuffledp-hybrid.js": "client/shuffledp-hybrid.js",
-    "console.css": "static/console.css",
     "console.js": "static/console.js",
-    "planner.js": "static/planner.js",
+    "pages.css": "static/pages.css",
     "report.css": "shuffledp.report:templates/report.css",
 }
 _POLICY: Final = (

@@ -4,6 +4,7 @@ It asks no server and no data. It ends in the file of ``plan --out``, or in the 
 create --plan``, where it was started.
 """
 
+import math
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -173,6 +174,14 @@ def _results(form: Form) -> dict[str, Any]:
     }
 
 
+def _slid(epsilon: str) -> str:
+    """Return where the slider stands: the decimal logarithm of epsilon."""
+    try:
+        return f"{math.log10(float(epsilon)):.2f}"
+    except ValueError:
+        return ""
+
+
 def created(home: Path, form: Form, folder: str, text: str) -> dict[str, Any]:
     """Make the task of a form's plan in a new folder; return what the page says of it."""
     try:
@@ -197,7 +206,9 @@ def planner_app(home: Path = Path()) -> ASGIApp:
         require_own_visitor(request)
         form = _form_of(request)
         results = await anyio.to_thread.run_sync(_results, form)
-        facts = {"fields": dict(form), "query": request.url.query, "is_trial": False, **results}
+        fields = dict(form)
+        facts = {"fields": fields, "slider": _slid(fields["epsilon"]), "query": request.url.query}
+        facts |= {"is_trial": False, **results}
         return page_of("planner.html", facts | outcome, has_charts=True, has_form=True)
 
     async def create(request: Request) -> Response:

@@ -112,9 +112,15 @@ def _one_in(probability: float) -> str:
 
 @cache
 def texts() -> dict[str, Any]:
-    """Return the texts of the page by language; the first language is the default."""
-    written = (files("shuffledp.deploy.web") / "texts.json").read_text("utf-8")
-    found: dict[str, Any] = json.loads(written)
+    """Return the texts of the page by language; the first language is the default.
+
+    The client says in English what goes wrong; other languages have a text for what people meet.
+    """
+    folder = files("shuffledp.deploy.web")
+    found: dict[str, Any] = json.loads((folder / "texts.json").read_text("utf-8"))
+    said: dict[str, str] = json.loads((folder / "client/src/messages.json").read_text("utf-8"))
+    met = found["de"]["errors"].keys()
+    found["en"]["errors"] |= {code: each for code, each in said.items() if code in met}
     return found
 
 

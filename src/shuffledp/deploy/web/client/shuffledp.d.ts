@@ -7,56 +7,64 @@ export interface Receipt {
   answer: "accepted" | "replayed" | "late" | "early" | "unknown-key" | "not-admitted" | null;
 }
 
-/** What a task asks and promises. */
-export interface Description {
+/** What a task asks and promises, as its bytes say it. */
+export interface Task {
   /** SHA-256 of the task, hexadecimal. */
-  id: string;
-  info: string;
-  question: string;
-  kind: "frequencies" | "distribution" | "mean" | "answer-sets";
-  /** Possible answers; empty for a number. */
-  labels: string[];
-  low?: number;
-  high?: number;
-  maxAnswers: number;
-  randomizer: string;
-  epsilon0: number;
-  /** The first holds if the shuffler does its job, by the operator's word; the second always, checked here. */
-  guarantees: [
-    { holds: "shuffler"; epsilon: number; delta: number; minBatch: number; honestShare: number; dummies: string | null },
-    { holds: "always"; epsilon: number; delta: 0 },
-  ];
-  seal: "x25519" | "hybrid";
-  owner: { key: string; shuffler: string; analyzer: string };
-  begins: Date;
-  ends: Date;
+  readonly name: string;
+  readonly info: string;
+  readonly asked: {
+    readonly text?: string;
+    readonly question: {
+      readonly kind: "frequencies" | "distribution" | "mean" | "answer-sets";
+      /** Limits of a number, or of its bins. */
+      readonly low?: number;
+      readonly high?: number;
+      readonly edges?: number[];
+      readonly max_answers?: number;
+    };
+    /** Possible answers. */
+    readonly labels: string[];
+    readonly randomizer: string;
+    /** Local privacy loss, checked here before anything is drawn. */
+    readonly epsilon0: number;
+  };
+  /** Privacy loss with a chance of `delta` of an exception, if the shuffler does its job: by the operator's word. */
+  readonly epsilon: string;
+  readonly delta: string;
+  readonly minBatch: number | bigint;
+  readonly honestPpm: number;
+  readonly dummies?: string;
+  readonly seal: "x25519" | "hybrid";
+  readonly operatorKey: Uint8Array;
+  readonly shufflerUrl: string;
+  readonly analyzerUrl: string;
+  /** Seconds since 1970 of the first epoch, seconds of each, and their number. */
+  readonly start: number | bigint;
+  readonly epochSeconds: number;
+  readonly numEpochs: number;
 }
 
 export interface Limits {
-  /** Hexadecimal Ed25519 key of the only operator whose tasks are answered; by default any. */
-  operatorKey?: string;
   maxEpsilon0?: number;
   leastBatch?: number;
 }
 
 export interface Options extends Limits {
-  /** "checked" comes with a Description, "waiting" with seconds and problem, all others with a Receipt. */
-  onState?: (state: "checked" | "kept" | "sending" | "waiting" | "done", detail: any) => void;
+  /** "checked" comes with the Task, "waiting" with seconds and problem, the others with a Receipt. */
+  onState?: (state: "checked" | "kept" | "sending" | "waiting", about: any) => void;
   /** Of surveys for invited people. */
   code?: string;
   patienceSeconds?: number;
 }
 
-export interface Task {
-  readonly name: string;
-}
-
 export type Code =
   | "address" | "browser" | "changed" | "code" | "early" | "forged" | "keys" | "limits" | "malformed" | "no-report"
-  | "not-admitted" | "offline" | "over" | "refused" | "storage" | "unsupported" | "value" | "version";
+  | "not-admitted" | "offline" | "over" | "refused" | "storage" | "unreachable" | "unsupported" | "value" | "version";
 
 export class ShuffledpError extends Error {
   code: Code;
+  /** What it was exactly, where there is more to say. */
+  detail?: string;
 }
 
 /**
@@ -67,5 +75,4 @@ export function report(taskUrl: string, value?: string | number | string[], opti
 /** The receipt of the report that this browser keeps of a task, or null. */
 export function kept(taskUrl: string): Promise<Receipt | null>;
 export function fetchTask(taskUrl: string, limits?: Limits): Promise<Task>;
-export function readTask(bytes: Uint8Array, id: string, limits?: Limits): Promise<Task>;
-export function describe(task: Task): Description;
+export function readTask(bytes: Uint8Array, name: string, limits?: Limits): Promise<Task>;

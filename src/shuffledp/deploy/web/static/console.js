@@ -1,14 +1,32 @@
-// Keeps the page up to date: fetches it again, unless somebody is at work on it.
+// Keeps a page up to date: fetches it again, and replaces the part that has changed.
 const SECONDS = 5;
+const form = document.getElementById("planner");
+let last = 0;
+let waiting;
 
-async function renew() {
-  const isBusy = document.hidden || String(getSelection()) || document.querySelector("main :focus, main details[open]");
-  if (isBusy) return;
-  const answer = await fetch(location.href, { cache: "no-store" });
-  if (!answer.ok) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const fresh = page.querySelector("main");
-  if (fresh) document.querySelector("main").replaceWith(document.adoptNode(fresh));
+async function renew(url, part) {
+  const own = ++last;
+  const answer = await fetch(url, { cache: "no-store" });
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(part);
+  if (!answer.ok || own !== last) return; // or a newer question is on its way
+  document.querySelector(part).replaceWith(document.adoptNode(fresh));
+  history.replaceState(null, "", url);
 }
 
-setInterval(() => renew().catch(() => {}), 1000 * SECONDS);
+/** Plans anew while one types or slides. */
+form?.addEventListener("input", ({ target }) => {
+  const { epsilon, slider } = form.elements;
+  const place = Math.log10(epsilon.value);
+  if (target === slider) epsilon.value = Number((10 ** slider.value).toPrecision(2));
+  else if (Number.isFinite(place)) slider.value = place;
+  clearTimeout(waiting);
+  waiting = setTimeout(() => renew(`/?${new URLSearchParams(new FormData(form))}`, "#results").catch(() => {}), 250);
+});
+
+/** Shows the console's news, unless somebody is at work on the page. */
+function look() {
+  const isBusy = document.hidden || String(getSelection()) || document.querySelector("main :focus, main details[open]");
+  if (!isBusy) renew(location.href, "main").catch(() => {});
+}
+
+if (!form) setInterval(look, 1000 * SECONDS);
