@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency
+from scipy.stats import chi2_contingency, chisquare
 
 from deploy.make_vectors import HYBRID, SEALING, SIGNING, make_task, public
 from deploy.roles import SMALL, shuffler_for
@@ -90,6 +90,43 @@ def test_another_answer_has_another_law(page):
     written = json.loads(asked.integers)
     one, other = (page.evaluate(DRAW, [entry["task"], written, at, 2_000]) for at in (0, 1))
     assert p_value(one, other) < FALSE_POSITIVE_RATE
+
+
+def test_reports_on_a_number_have_the_exact_law_of_the_piecewise_mechanism(page):
+    """Its 678 outputs in 40 bins, cut where the law jumps; the law of another value is refused."""
+    entry = ENTRIES["piecewise"]
+    asked = AskedTerms.from_json_dict(entry["task"])
+    answer, other = -0.45, 0.25
+    drawn = page.evaluate(DRAW, [entry["task"], json.loads(asked.integers), answer, NUM_REPORTS])
+    counts = np.zeros(entry["law"]["num_steps"] + entry["law"]["window"])
+    for report, number in drawn.items():
+        counts[int.from_bytes(bytes.fromhex(report), "little")] += number
+    assert counts.sum() == NUM_REPORTS
+    right, wrong = (piecewise_law(entry, value) for value in (answer, other))
+    jumps = np.flatnonzero(np.diff(right)) + 1
+    cuts = np.unique(np.concatenate([np.linspace(0, len(counts), 41, dtype=int)[:-1], jumps]))
+    observed, expected, impossible = (
+        np.add.reduceat(each, cuts) for each in (counts, NUM_REPORTS * right, NUM_REPORTS * wrong)
+    )
+    assert expected.min() > LEAST_EXPECTED / 2
+    assert chisquare(observed, expected).pvalue > FALSE_POSITIVE_RATE
+    assert chisquare(observed, impossible).pvalue < FALSE_POSITIVE_RATE
+
+
+def piecewise_law(entry, value):
+    """Return the probability of each output, by the specification's two lines."""
+    question, law = entry["task"]["question"], entry["law"]
+    num_steps, window, threshold = law["num_steps"], law["window"], int(law["threshold"], 16)
+    inside = (2**64 - num_steps * threshold) // window
+    position = (value - question["low"]) / (question["high"] - question["low"]) * num_steps
+    below = int(position)
+    found = np.zeros(num_steps + window)
+    for point, share in ((below, 1 - (position - below)), (below + 1, position - below)):
+        if share:
+            weights = np.full(len(found), threshold, float)
+            weights[point : point + window] = inside
+            found += share * weights / 2**64
+    return found
 
 
 def p_value(one, other):
@@ -306,21 +343,56 @@ def test_keys_that_are_over_old_or_different_are_refused(page, servers):
     assert answered(second, second)[0] == "accepted"
 
 
-@pytest.mark.parametrize(("hours", "code"), [(-24, "early"), (24 * 31, "over")])
+@pytest.mark.parametrize(
+    ("hours", "code"), [(-24, "early"), (-1, "early"), (1, "keys"), (24 * 31, "over")]
+)
 def test_a_wrong_clock_is_said(page, servers, hours, code):
     page.evaluate(f"() => {{ const now = Date.now; Date.now = () => now() + {hours} * 3600e3 }}")
-    assert page.evaluate(REPORT, [servers.url, "yes", {}])["code"] == code
+    found = page.evaluate(REPORT, [servers.url, "yes", {}])
+    assert found["code"] == code
+    assert code == "over" or "heck this device's clock" in found["message"]
+    assert servers.bodies == []
+
+
+# As in a browser that signs, but knows no X25519.
+NO_X25519 = """
+for (const name of ["importKey", "generateKey"]) {
+  const known = subtle[name].bind(subtle);
+  subtle[name] = async (...given) => {
+    const isNew = given.some((each) => (each?.name ?? each) === "X25519");
+    return isNew ? no("NotSupportedError") : known(...given);
+  };
+}
+"""
 
 
 @pytest.mark.parametrize(
-    ("broken", "error", "said"),
+    ("broken", "code", "said"),
     [
-        ("indexedDB.open = () =>", "SecurityError", "storage"),
-        ("crypto.subtle.importKey = async () =>", "NotSupportedError", "browser"),
+        (
+            "indexedDB.open = () => no('SecurityError')",
+            "storage",
+            "Open the page in an ordinary window",
+        ),
+        ("subtle.importKey = async () => no('NotSupportedError')", "browser", "it has no Ed25519"),
+        (NO_X25519, "browser", "This browser cannot encrypt the report"),
+        (
+            "indexedDB.open = () => no('UnknownError')",
+            "storage",
+            "Open the page in an ordinary window",
+        ),
     ],
 )
-def test_a_browser_without_what_is_needed_is_told_in_a_sentence(page, servers, broken, error, said):
-    page.evaluate(f"() => {{ {broken} {{ throw new DOMException('no', '{error}') }} }}")
+def test_a_browser_without_what_is_needed_is_told_in_a_sentence(page, servers, broken, code, said):
+    page.evaluate(
+        """(broken) => {
+          const no = (name) => { throw new DOMException("no", name); };
+          const { subtle } = crypto;
+          eval(broken);
+        }""",
+        broken,
+    )
     found = page.evaluate(REPORT, [servers.url, "yes", {}])
-    assert found["code"] == said, found
+    assert found["code"] == code, found
+    assert said in found["message"]
     assert servers.bodies == []

@@ -1,11 +1,15 @@
 """A whole collection in one process: people answer in Chromium, and the estimates are collected."""
 
 import json
+import re
 import signal
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import polars as pl
 import pytest
 from playwright.sync_api import expect
@@ -87,7 +91,12 @@ def test_people_answer_and_the_operator_collects(browser, pilot, clock):
     paths = [f"{method} {urlsplit(each).path.rpartition('/')[2]}" for method, each, _ in sent]
     own, others = paths[:5], paths[5:]
     assert own[0] == "GET "
-    assert sorted(own[1:]) == ["GET pages.css", "GET report.css", "GET shuffledp.js", "GET survey.js"]
+    assert sorted(own[1:]) == [
+        "GET pages.css",
+        "GET report.css",
+        "GET shuffledp.js",
+        "GET survey.js",
+    ]
     for place in range(2):
         task_id = json.loads(check(place))["task_id"]
         assert others.count(f"GET {task_id}") == 1
@@ -145,6 +154,31 @@ def test_two_hundred_people_answer_and_estimates_are_near_the_truth(browser, pil
     expect(page.locator("#results")).to_contain_text("Batch 1")
     expect(page.locator("#results")).to_contain_text(f"{100.0 * yes['frequency']:.1f}%")
     context.close()
+
+
+@pytest.mark.slow
+def test_fifty_viewers_look_on_while_reports_come_in(pilot, clock):
+    _, console = pilot(["--domain", "yes,no"], min_batch=100)
+    pl.DataFrame({"x": ["yes"] * 100}).write_csv("people.csv")
+
+    def look_on():
+        """Return the numbers of reports that were seen, until there are all or it takes minutes."""
+        seen = []
+        with httpx.Client() as client:
+            while len(seen) < 2_000 and seen[-1:] != [100]:
+                answer = client.get(console)
+                assert answer.status_code == 200
+                seen.append(int(re.search(r"(\d+) of 100\b", answer.text).group(1)))
+                time.sleep(0.2)
+        return seen
+
+    with ThreadPoolExecutor(50) as viewers:
+        looks = [viewers.submit(look_on) for _ in range(50)]
+        clock.run("send", "task-0/task.bin", "people.csv", "--column", "x")
+    for look in looks:
+        seen = look.result()
+        assert seen == sorted(seen)  # never fewer than before
+        assert seen[-1] == 100
 
 
 def check(place):

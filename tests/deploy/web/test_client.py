@@ -1,6 +1,8 @@
 """The browser's client: test vectors in Node, seals that Python opens, and the built file."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -69,3 +71,46 @@ def test_the_built_file_is_that_of_its_sources(tmp_path):
     subprocess.run(["make", "client", f"CLIENT_OUT={tmp_path}"], cwd=ROOT, check=True)
     for built in sorted(tmp_path.iterdir()):
         assert built.read_bytes() == (CLIENT / built.name).read_bytes(), "run make client"
+
+
+def test_the_package_for_npm_has_the_built_files_and_their_types():
+    if shutil.which("npm") is None:
+        missing("npm")
+    command = ["npm", "pack", "--dry-run", "--json", "--offline"]
+    done = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, check=True)
+    (packed,) = json.loads(done.stdout)
+    built = ["licenses.txt", "shuffledp-hybrid.js", "shuffledp.d.ts", "shuffledp.js"]
+    assert sorted(each["path"] for each in packed["files"]) == [
+        *built[:1],
+        "package.json",
+        *built[1:],
+    ]
+    told = json.loads((CLIENT / "package.json").read_bytes())
+    assert {told["main"], told["types"], *told["files"]} == set(built)
+
+
+def test_types_name_what_the_client_exports_and_every_code_of_an_error():
+    if shutil.which("node") is None:
+        missing("Node")
+    show = f"import('{CLIENT}/shuffledp.js').then((each) => console.log(Object.keys(each).join()))"
+    done = subprocess.run(["node", "-e", show], capture_output=True, text=True, check=True)
+    types = (CLIENT / "shuffledp.d.ts").read_text("utf-8")
+    exported = set(done.stdout.strip().split(","))
+    inner = {"chosenKeys", "keyFrom", "sealer"}  # for the tests of this folder
+    assert set(re.findall(r"export (?:function|class) (\w+)", types)) == exported - inner
+    codes = re.search(r"type Code =([^;]+);", types).group(1)
+    messages = json.loads((CLIENT / "src/messages.json").read_bytes())
+    assert re.findall(r'"([\w-]+)"', codes) == sorted(messages)
+    sources = "".join(each.read_text("utf-8") for each in (CLIENT / "src").glob("*.js"))
+    assert all(f'"{code}"' in sources for code in messages)
+
+
+def test_scripts_and_style_sheets_stay_small():
+    """At most 600 lines without blank ones and comments, none of more than 120 columns."""
+    web = CLIENT.parent
+    files = [each for name in ("client/src", "static") for each in sorted((web / name).iterdir())]
+    texts = [each.read_text("utf-8") for each in files if each.suffix in (".js", ".css")]
+    lines = [line for text in texts for line in text.splitlines()]
+    said = [line for line in lines if not re.match(r"\s*(//|/?\*|$)", line)]
+    assert 500 < len(said) <= 600
+    assert max(map(len, lines)) <= 120

@@ -1,5 +1,4 @@
 // Keeps a page up to date: fetches it again, and replaces the part that has changed.
-const SECONDS = 5;
 const form = document.getElementById("planner");
 let last = 0;
 let waiting;
@@ -29,4 +28,4 @@ function look() {
   if (!isBusy) renew(location.href, "main").catch(() => {});
 }
 
-if (!form) setInterval(look, 1000 * SECONDS);
+if (!form) setInterval(look, 5_000);
