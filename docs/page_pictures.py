@@ -1,9 +1,11 @@
 """Draws docs/_static/survey.png and console.png, the pages of a pilot, and report.png, in Chromium.
 
 Run with the developers' tools: `.venv/bin/python docs/page_pictures.py`. The answers are made up.
+With a folder: all pages, in three widths, light and dark, to look at.
 """
 
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -11,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 import shuffledp as sdp
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web.console import CONSOLE, Watched, console_app
 from shuffledp.deploy.web.pilot import Together
+from shuffledp.deploy.web.planner import planner_app
 from shuffledp.deploy.web.survey import Survey, survey_app
 from shuffledp.deploy.web.task_state import TaskState
 
@@ -59,8 +62,20 @@ def tutorial_report(folder: Path) -> Path:
     return path
 
 
+def draw_all(browser: Browser, urls: dict[str, str], folder: Path) -> None:
+    """Draw pages in every size and scheme."""
+    for name, url in urls.items():
+        for width in (320, 768, 1280):
+            for scheme in ("light", "dark"):
+                how: Any = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+                page = browser.new_page(**how)
+                page.goto(url)
+                page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+                page.close()
+
+
 def main() -> None:
-    """Draw all three pages."""
+    """Draw the pictures of the documentation, or all pages into a folder."""
     ways = task_of(sdp.Categories(CHOICES), "How do you come to work?")
     ill = task_of(sdp.Categories(["yes", "no"]), "Have you worked while ill this year?")
     watched = Watched(ways, FOLDER, {})
@@ -74,20 +89,27 @@ def main() -> None:
     records = {number: record_of(ways, number) for number in (1, 2, 3)}
     state = TaskState(task=ways, numbers=numbers, problems=(), records=records, refused={})
     watched._state, watched._until = state, float("inf")  # as if just asked
-    listening = http.listen("127.0.0.1", 0)
+    listening, other = (http.listen("127.0.0.1", 0) for _ in range(2))
     survey = survey_app(Survey(tasks=(ill, ways), owner="Institute of Work, Springfield"))
     places = [(CONSOLE, console_app([watched])), ("/", survey)]
-    server = http.make_server(Together.of({listening.getsockname()[1]: places}))
-    threading.Thread(target=server.run, args=([listening],), daemon=True).start()
+    ports = {listening.getsockname()[1]: places, other.getsockname()[1]: [("/", planner_app())]}
+    server = http.make_server(Together.of(ports))
+    threading.Thread(target=server.run, args=([listening, other],), daemon=True).start()
     url = http.url_of(listening)
+    of_task = f"{url}{CONSOLE}/{ways.task_id.hex()}"
     with sync_playwright() as playwright:
         path = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        if sys.argv[1:]:
+            urls = {f"survey-{each}": f"{url}/?lang={each}" for each in ("en", "ar")}
+            urls |= {"tasks": url + CONSOLE, "task": of_task, "planner": http.url_of(other)}
+            draw_all(browser, urls, Path(sys.argv[1]))
+            return
         page = browser.new_page(viewport={"width": 720, "height": 1020})
         page.goto(f"{url}/?lang=en")
         page.get_by_label("by bike").check()
         page.screenshot(path=FOLDER / "survey.png")
-        page.goto(f"{url}{CONSOLE}/{ways.task_id.hex()}")
+        page.goto(of_task)
         page.screenshot(path=FOLDER / "console.png")
         with tempfile.TemporaryDirectory() as folder:
             page.goto(tutorial_report(Path(folder)).as_uri())

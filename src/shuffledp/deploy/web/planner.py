@@ -207,9 +207,9 @@ def planner_app(home: Path = Path()) -> ASGIApp:
         form = _form_of(request)
         results = await anyio.to_thread.run_sync(_results, form)
         fields = dict(form)
-        facts = {"fields": fields, "slider": _slid(fields["epsilon"]), "query": request.url.query}
-        facts |= {"is_trial": False, **results}
-        return page_of("planner.html", facts | outcome, has_charts=True, has_form=True)
+        facts = {"fields": fields, "slider": _slid(fields["epsilon"]), "is_trial": False}
+        facts |= {"query": request.url.query, **results, **outcome}
+        return page_of("planner.html", facts, has_charts=True, has_form=True)
 
     async def create(request: Request) -> Response:
         require_own_visitor(request)
