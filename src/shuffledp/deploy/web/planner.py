@@ -175,7 +175,7 @@ def _results(form: Form) -> dict[str, Any]:
 
 
 def _slid(epsilon: str) -> str:
-    """Return where the slider stands: the decimal logarithm of epsilon."""
+    """Return the place of the slider: the decimal logarithm of epsilon."""
     try:
         return f"{math.log10(float(epsilon)):.2f}"
     except ValueError:
