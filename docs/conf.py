@@ -1,9 +1,11 @@
 """How the documentation is built: `make docs`, every warning an error, no network needed."""
 
 import re
+from functools import cache
 from typing import Any
 
 import click
+from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.statemachine import StringList
 from docutils.utils.math import MathError
@@ -59,6 +61,7 @@ apidoc_modules = [
 autodoc_default_options = {"ignore-module-all": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_use_type_comments = False
 default_role = "py:obj"
 napoleon_google_docstring = False
 # Parameter types in docstrings are prose ("tuple of str"), not references to look up.
@@ -74,19 +77,39 @@ nitpick_ignore_regex = [
     (r"py:class", r"shuffledp\..*\.(Estimates(T|_co)|Batch)"),
 ]
 
-# Every page has the tree of all pages at its side. Of the modules, hundreds, it shows the topmost:
-# copying all of them into each page would take half of the build.
+# Every page has the tree of all pages at its side. Of the modules, hundreds, it shows the topmost.
 NAVIGATION_DEPTH = 3
 
 
-def shorten_navigation(
+@cache
+def whole_navigation(builder: Any) -> str:
+    """Return the tree of all pages as the topmost page has it: to resolve it takes a second."""
+    how = {"collapse": False, "titles_only": True, "includehidden": True}
+    return builder._get_local_toctree("index", maxdepth=NAVIGATION_DEPTH, **how)
+
+
+def navigation(builder: Any, pagename: str) -> str:
+    """Return the same tree with the links of a page, which is marked, or the one above it."""
+    tree = BeautifulSoup(whole_navigation(builder), "html.parser")
+    links = {link["href"].removesuffix(".html"): link for link in tree.find_all("a")}
+    here = pagename
+    while here not in links and "." in here:
+        here = here.rpartition(".")[0]
+    for target, link in links.items():
+        link["href"] = builder.get_relative_uri(pagename, target)
+    for above in links[here].parents if here in links else ():
+        if above.name in ("li", "ul"):
+            above["class"] = [*above.get("class", ()), "current"]
+    return str(tree)
+
+
+def share_navigation(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """Limit the depth of the tree of pages, which the theme asks for without a limit."""
-    del app, pagename, templatename, doctree
+    """Have the tree of pages resolved once, not for each page, which takes half of a build."""
+    del templatename, doctree
     if "toctree" in context:
-        whole = context["toctree"]
-        context["toctree"] = lambda **options: whole(**{**options, "maxdepth": NAVIGATION_DEPTH})
+        context["toctree"] = lambda **_: navigation(app.builder, pagename)
 
 
 def look_up_whole_names(app: Sphinx, doctree: nodes.document) -> None:
@@ -148,9 +171,9 @@ def formulas_as_mathml(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Have the navigation shortened before the theme, of priority 500, takes it."""
+    """Have the navigation made before the theme, of priority 500, takes it."""
     app.add_directive("options", Options)
     app.connect("doctree-read", look_up_whole_names)
     app.connect("doctree-read", formulas_as_mathml)
     app.add_html_math_renderer("mathml")  # none is left to it, and MathJax is not fetched
-    app.connect("html-page-context", shorten_navigation, priority=400)
+    app.connect("html-page-context", share_navigation, priority=400)
