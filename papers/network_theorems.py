@@ -84,7 +84,11 @@ def _composed(epsilon0: float, root: float, delta: float, *, power: float) -> fl
 def largest_collision(law: NDArray[np.float64], chi_squares: NDArray[np.float64]) -> float:
     """Return at least the largest S of some reports, from variances of P_i / pi under pi.
 
-    Equation 7 of the paper holds on regular graphs only; this holds on all.
+    Equation 7 of the paper holds on regular graphs only; this holds on all. *Proof.* P_i(j) =
+    sqrt(pi_j/pi_i) (f f^T + B)_ij with f = sqrt(pi), B f = 0 and norm(B) <= lambda^t. So e = P_i -
+    pi has e_j = sqrt(pi_j/pi_i) (B g)_j, g = u_i - sqrt(pi_i) f, norm(g)^2 = 1 - pi_i. Then S =
+    sum pi^2 + 2 sum pi_j e_j + sum e_j^2, and sum pi_j e_j = <pi^1.5 - (sum pi^2) f, B g>/
+    sqrt(pi_i).
 
     >>> largest_collision(np.full(4, 0.25), np.array([0.0, 3.0]))  # everywhere alike, or at home
     1.0

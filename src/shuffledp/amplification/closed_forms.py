@@ -61,7 +61,14 @@ E[(L_1 + ... + L_M)_+]/(g n), M ~ Bin(n, g), and E[L] = -a.
   exp(-m (c/b^2) phi(u)), u = b (m a + t)/(m c), phi(u) = (1 + u) ln(1 + u) - u; by convexity of phi
   the integral is at most b/ln(1 + B) exp(-m (c/b^2) phi(B)), B = a b/c.
 
-Last, E[e^(-M k)] = (1 - g (1 - e^-k))^n.
+Last, E[e^(-M k)] = (1 - g (1 - e^-k))^n, so that delta is at most, by Hoeffding and by Bennett,
+
+    b^2/(4 a g n) (1 - g (1 - e^(-2 a^2/b^2)))^n,
+    b/(g n ln(1 + a b/c)) (1 - g (1 - e^(-(c/b^2) phi(a b/c))))^n.
+
+k-RR: g = k/(p + k - 1), L takes g (p - e), g (1 - p e), g (1 - e), and E[L^2] = (1 - g)^2 k (1 +
+e^2) + g (2 - g) a^2. Any randomizer: g = 1/p, L in g' [1 - p e, p - e], E[L^2] <= p (1 + e^2) -
+2 e.
 """
 
 import math

@@ -7,7 +7,15 @@ neighbours in either order, and epsilon >= 0,
     delta_A(epsilon') <= q delta_M(epsilon),   e^epsilon' = 1 + q (e^epsilon - 1).
 
 Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647v2, Theorem 2 (advanced joint convexity).
-Proof: docs/results/composition.md.
+
+*Proof.* If the victim is not drawn the output has the law O for both values; if drawn, P and P'.
+Write e = e^epsilon, a = e^epsilon' and b = a/e; as (1 - q)(1 - a) = -q e (1 - b),
+
+    ((1 - q) O + q P) - a ((1 - q) O + q P') = q [P - e ((1 - b) O + b P')].
+
+By convexity H(P, (1 - b) O + b P'; e) <= (1 - b) H(P, O; e) + b H(P, P'; e), and H(P, O; e) <=
+delta_M(epsilon) too: giving a uniform one's place among m others to the victim makes P from O. The
+other order is the same.
 
 Every user takes part with probability q, by a coin of their own that nobody else sees.
 

@@ -4,6 +4,15 @@ A part is a histogram of one column, or the cells of two columns' cross-table. E
 is a sum of the parts' frequencies with coefficients that do not depend on the answers, so that it
 is unbiased and its standard error follows: docs/results/standard-errors.md.
 
+*Standard errors.* Let the estimate be X = sum x_l . f^_l over parts l, such that the same sum over
+the cells of any one user is 1 if the user is in a given cell of share f and 0 if not. Write pi_l =
+q_l + (p_l - q_l) f_l and X_l = sum_c x_lc. Where users draw parts, n_l of them part l, the squared
+error for a population is the sum of (x_l^2 . pi_l - (x_l . pi_l)^2)/(n_l (p_l - q_l)^2), about the
+users less f (1 - f)/n. With all parts of each user it is, about the users, the sum of
+[x_l^2 . pi_l - sum_c f_lc (q_l X_l + (p_l - q_l) x_lc)^2 + (v_l/n)(norm(x_l)^2 - X_l^2/k_l)]
+/(n (p_l - q_l)^2), v_l being the variance of the dummies in a cell; for a population plus
+f (1 - f)/n.
+
 *Consistent tables.* A table is the sum of 1/k, of an effect of each column spread evenly over the
 other one's answers, and of a rest, orthogonal to each other. Two tables that share a column a
 disagree on its effect alone, and a table of m cells for each answer of a has norm(r)^2/m in it. So

@@ -10,7 +10,14 @@ weights. A level's dummies of variance v_b add v_b (1 - 1/k)/(n (p - q))^2 to ea
 over the same to their covariance, so that for v_b proportional to 1/w_b no other weights err less.
 Rounding counts as h/(4 n (2^B - 1)^2), and h r (1 - r)/n is added for a population only.
 
-The variances of T(r) and of a group's share are in docs/results/standard-errors.md.
+With (group, end) sent by k-RR of 2 g answers (p, q), d = p (1 - p) - q (1 - q), t = r (1 - r) and
+the share h of the group,
+
+    n Var T(r) = (q (1 - q) - 2 t q (1 - 2 q) + h t (d + 2 q (p - q)))/(p - q)^2 + h t,
+    n Var h^ = (2 q (1 - 2 q) + h (d - 2 q (p - q)))/(p - q)^2,
+
+h t being rounding and the spread of members' values together. T(r) and T(r') of two groups have the
+covariance -(1 - 2 r)(1 - 2 r') q^2/(n (p - q)^2).
 """
 
 from dataclasses import dataclass, replace

@@ -5,6 +5,16 @@ V <= delta + (1 - delta) max_j Q_j / (1 + (j - 1) e^-epsilon), which some mechan
 delta = 0 and a uniform prior it is the bound of Alvim, Andres, Chatzikokolakis, Degano,
 Palamidessi, FAST 2011, arXiv:1103.5188, for one individual.
 
+*Proof.* Let S_x be where x is guessed, v_x = P_x(S_x), w_x = (v_x - delta)_+. For y other than x,
+P_y(S_x) >= e^-epsilon w_x; the sets are disjoint, so v_y + e^-epsilon sum_{x != y} w_x <= 1. If no
+w_x is positive, V <= delta. Else raise each v_x below delta to delta; a positive w_x has
+(1 - e^-epsilon) w_x + e^-epsilon sum w <= 1 - delta, so nothing is violated. With v = delta + w,
+w = (1 - delta) u, m = max u: 0 <= u_x <= m, (1 - e^-epsilon) m + e^-epsilon sum u <= 1. At a vertex
+j of the u_x are m = 1/(1 + (j - 1) e^-epsilon), the others 0. *Attained*: for x among the j
+likeliest release x with probability delta + (1 - delta) m, each other of the j with
+(1 - delta) m e^-epsilon; for any other x release x with probability delta, each of the j with
+(1 - delta)/j.
+
 *Random crowds.* Where coins that do not depend on the data say which N others hide a
 report, V <= r + (p - r) E[V_S(N + 1)] for k-RR and a uniform prior; for whoever knows the others'
 values each of the N counts with probability k r only. V_S does not rise with n, so bounds on how
@@ -80,8 +90,7 @@ def vulnerability_from_guarantee(
     does not hold where their values follow the target's: then they
     reveal it without any release. Cost: O(k log k).
 
-    Source: ours; docs/results/leakage.md, also that no smaller number holds for all of
-    them.
+    Source: ours; the proof, also that no smaller number holds for all of them, is in the module.
 
     Examples
     --------

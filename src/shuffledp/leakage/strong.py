@@ -17,8 +17,11 @@ G of their histogram, and with q the target's prior
 
 *The worst knowledge.* Two values and k-RR: half of the others for each value where n - 1 is even;
 else all knowledge is compared up to 500 others, and lies between computed ends beyond. More values:
-all counts are compared where they are few; else ends that hold for every knowledge.
-Proofs: docs/results/leakage.md.
+all counts are compared where they are few; else ends that hold for every knowledge. *Proof for two
+values.* G is the law of a sum of independent coins, hence unimodal: the sum of max(G(h), G(h - 1))
+is 1 + max G. The modulus of its characteristic function is the same for every count c, as
+abs(1 - p + p e^(i theta)) = abs(p + (1 - p) e^(i theta)), and where half of the others have each
+value the phase at the mode is zero. Further proofs: docs/results/leakage.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
 Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; what is beyond

@@ -13,6 +13,10 @@ A_xy = q_x R_xy / s_y and C the mass of outcomes that only the target sends,
 
     V = C + (1/n) E[max_x sum_y A_xy h_y],   h ~ Multinomial(n, s).
 
+*Proof.* x and h have the joint probability q_x sum_y R_xy Mult_(n-1)(h - e_y; s), and
+Mult_(n-1)(h - e_y; s) = Mult_n(h; s) h_y/(n s_y). Sum the largest over h. An outcome that nobody
+else sends gives the target away.
+
 Columns of A that are equal are merged, and rows that are nowhere above another's left out.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of

@@ -5,6 +5,13 @@ exchangeable if the probability w of a pattern depends only on its number of min
 densities of a client's reports relative to uniform ones lie between 2^k min w and 2^k max w, and
 reach them for k increments that are not 0: the local privacy loss of everything that a client ever
 reports is ln(max w / min w).
+
+*The largest gap* of a loss ln e0 is that of a threshold law: 2^k w = e0 m up to tau minus signs, m
+beyond. *Proof.* Averaging over orders keeps means and the loss, so let the law be exchangeable,
+F_i = 2^k w for i minus signs, min F = 1. The gap is N/D, N = 2^-k sum C(k, i) F_i (k - 2 i)/k,
+D = 2^-k sum C(k, i) F_i, F_i in [1, e0]. At the maximum g, N - g D = 2^-k sum C(k, i) F_i
+((k - 2 i)/k - g) <= 0 with equality for the best F (Dinkelbach 1967): F_i = e0 where (k - 2 i)/k >
+g, else 1. Insert C(k, i)(k - 2 i)/k = C(k-1, i) - C(k-1, i-1).
 """
 
 import hashlib

@@ -17,12 +17,22 @@ depends on the tree and the estimator alone: simulated once, with a fixed seed, 
 order statistic that is too small with probability at most `QUANTILE_FAILURE_RATE`; where that is
 wider than Sidak's inequality allows, that one is taken.
 
-Proofs: docs/results/monitoring-estimates.md; of smoothed counts here. In the tree of height m that
-t lies in let the node of height h on the path to t have t_h leaves in 1 ... t. With mu_m = 0,
-kappa_h = (t_h + 2^h mu_h)/(2^(h+1) - 1) and mu_(h-1) = mu_h - kappa_h, that node has the weight
-kappa_h; its child beside the path has the z-weight C = 1 + mu_(h-1) on the left, C = mu_(h-1) on
-the right, its descendants of height q the weight C 2^q/(2^h - 1). At each level weights are >= 0
-and do not fall up to the path, and are <= 0 and do not fall behind it.
+*Proof of the variance.* One user's part at level h is c sum of a_j u_j with u_j^2 = 1 and
+E u_i u_j = r_2 s_i s_j: its second moment is (c^2/L) sum over h of (sum a_j^2 + r_2 Q_h). For
+r_2 < 0, -Q_h <= sum a_j^2.
+
+*Proof of the errors.* f^_t is a sum of independent parts, one a user, at most c A_t: a block of
+height m has 2^(m-q) nodes of height q with weights 2^q/(2^(m+1) - 1). Means are 0 or 1. Bernstein
+and the union bound.
+
+Statements: docs/results/monitoring-estimates.md.
+
+*Smoothed counts.* In the tree of height m that t lies in let the node of height h on the path to t
+have t_h leaves in 1 ... t. With mu_m = 0, kappa_h = (t_h + 2^h mu_h)/(2^(h+1) - 1) and mu_(h-1) =
+mu_h - kappa_h, that node has the weight kappa_h; its child beside the path has the z-weight C = 1 +
+mu_(h-1) on the left, C = mu_(h-1) on the right, its descendants of height q the weight C 2^q/(2^h -
+1). At each level weights are >= 0 and do not fall up to the path, and are <= 0 and do not fall
+behind it.
 
 *Proof.* Let p be the children's estimate of the sum over the t_h leaves, y of the whole, v the
 variance of a child's. All leaves have the same covariance with the total, so Cov(p, y) =

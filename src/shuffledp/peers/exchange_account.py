@@ -1,4 +1,11 @@
-"""What an exchange guarantees as it went: who registered, who was away, and what arrived."""
+"""What an exchange guarantees as it went: who registered, who was away, and what arrived.
+
+*Who leaves for good*, with the victim's law P'_v = P_v(. | H) on the holders H who handed in, and
+kappa_i with P_i >= kappa_i Q for a law Q on H: any bound of network shuffling for these. *Proof.*
+Reveal whether the victim's report ends in H; that does not depend on its value. If so its holder
+has the law P'_v. Report i is drawn from Q with probability kappa_i, else from the rest of P_i,
+perhaps unseen, which is less than revealed.
+"""
 
 import math
 from collections.abc import Iterable

@@ -6,6 +6,11 @@ context, r, u and v) to the next secret k_(r+1), a key for envelopes from u to v
 and one for codes. Whoever has taken the mail of round r keeps k_(r+1) only: what was sent to or
 by them until then can no longer be opened with their keys, nor with keys of neighbours who have
 come as far.
+
+*Proof*, for X25519 as hard as HPKE assumes, HKDF pseudorandom, AES-SIV and HPKE secure. The private
+halves that make k_1 are in no snapshot. If k_s cannot be told from random, neither can the four
+outputs of HKDF-Expand under it. By induction the keys of rounds 1 to r look independent of k_(r+1)
+and one another; AES-SIV under them, each associated data used at most once, hides all but lengths.
 """
 
 from collections.abc import Iterable

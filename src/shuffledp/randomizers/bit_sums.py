@@ -3,7 +3,10 @@
 With ``GroupBits`` a message names the group of its user, too, which is as private. A sum of numbers
 is a sum of their bits with weights, so that the number of ones at each level is all that it needs.
 With dummies at each level, in both bins, that has the error of a trusted curator's noise: see
-docs/results/dummies.md.
+docs/results/dummies.md. *Proof.* Given the rounded number u the levels are independent. Each is a
+release of (D1) or (D1') there, or shows nothing where bits agree, so the product of all levels
+dominates. Level b has mu_b^2 = 2 g_b^2/v_b for dummies of variance v_b; by Cauchy and Schwarz
+sum w_b^2 v_b/(2 g_b^2) times sum 2 g_b^2/v_b >= (sum w_b)^2 = 1.
 """
 
 import math
