@@ -41,6 +41,16 @@ for (const { task, law, draws } of REPORTS) {
   });
 }
 
+test("what no page draws is refused", () => {
+  const wrong = [
+    ["k-rr", "mean"], ["duchi", "frequencies"], ["k-rr", "answer-sets"], ["split:k-rr", "frequencies"], ["k-rr", "columns"],
+    ["sampled:duchi", "mean"], ["sampled:duchi", "answer-sets"], ["other:k-rr", "answer-sets"], ["constructor", "frequencies"],
+  ];
+  for (const [randomizer, kind] of wrong) {
+    assert.throws(() => requireKnown({ randomizer, question: { kind } }), { code: "unsupported" }, `${randomizer} ${kind}`);
+  }
+});
+
 test("answers become places and numbers", () => {
   const labels = ["never", "naïve"];
   const asked = { question: { kind: "frequencies" }, labels };
@@ -73,6 +83,18 @@ test("tasks and lists of keys that must be refused", async () => {
   }
   for (const size of [0, 1, 100, 294]) assert.throws(() => decodeTask(fromHex(TASK).subarray(0, size)), { code: "malformed" });
   assert.throws(() => decodeTask(fromHex(`${TASK}00`)), { code: "malformed" });
+  // The numbers stand behind the version and three texts, with 1, 2 and 2 bytes for their sizes.
+  const begin = 7 + [task.info, task.shufflerUrl, task.analyzerUrl].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  for (const [offset, size, value] of [[8, 4, 0], [12, 4, 0], [16, 8, 0], [24, 4, 0], [24, 4, 255], [28, 1, 2]]) {
+    const bytes = fromHex(TASK).fill(value, begin + offset, begin + offset + size);
+    assert.throws(() => decodeTask(bytes), { code: "malformed", detail: "the task: a field is out of range" });
+  }
+  for (const [right, wrong] of [[task.epsilon, "<"], [task.delta, "1"], [task.delta, "0"]]) {
+    const bytes = fromHex(TASK);
+    const place = Buffer.from(bytes.buffer).lastIndexOf(right);
+    bytes.fill(wrong.charCodeAt(0), place, place + right.length);
+    assert.throws(() => decodeTask(bytes), { code: "malformed", detail: "the task: a field is out of range" });
+  }
   assert.throws(() => decodeTask(fromHex(`0002${TASK.slice(4)}`)), { code: "version" });
 });
 

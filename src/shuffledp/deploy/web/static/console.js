@@ -1,7 +1,6 @@
 // Keeps a page up to date: fetches it again, and replaces the part that has changed.
 const form = document.getElementById("planner");
-let last = 0;
-let waiting;
+let waiting, last = 0;
 
 async function renew(url, part) {
   const own = ++last;

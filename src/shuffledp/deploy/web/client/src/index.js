@@ -10,9 +10,8 @@ const ANSWERS = ["accepted", "replayed", "late", "early", "unknown-key", "not-ad
 const FINAL = ["accepted", "replayed", "late"];
 
 /** Sends a randomized report on `value`, once per task, and returns its id and bytes. */
-export async function report(taskUrl, value, options = {}) {
-  const { onState = () => {}, code, patienceSeconds = 60 } = options;
-  const task = await fetchTask(taskUrl, options);
+export async function report(taskUrl, value, { onState = () => {}, code, patienceSeconds = 60, ...limits } = {}) {
+  const task = await fetchTask(taskUrl, limits);
   onState("checked", task);
   return alone(task.name, async () => {
     let record = (await found(task.name)) ?? (await draw(task, value, code));

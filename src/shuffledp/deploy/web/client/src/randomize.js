@@ -19,7 +19,6 @@ const RANDOMIZERS = {
   duchi: [["threshold"], duchi, bucketOdds],
   piecewise: [["num_steps", "window", "threshold"], piecewise, piecewiseOdds],
 };
-const NUMBERS = ["duchi", "piecewise"];
 
 /** A fresh uniform 64-bit word of the browser's cryptographic generator. */
 export const randomWord = () => crypto.getRandomValues(new BigUint64Array(1))[0];
@@ -29,8 +28,9 @@ const split = (name) => /^(?:(sampled|split):)?(.*)$/.exec(name).slice(1);
 /** Throws where this client does not draw the task's reports. */
 export function requireKnown({ question: { kind }, randomizer }) {
   const [way, base] = split(randomizer);
-  const kinds = NUMBERS.includes(base) ? ["mean"] : way ? ["answer-sets"] : ["frequencies", "distribution"];
-  if (Object.hasOwn(RANDOMIZERS, base) && kinds.includes(kind) && !(way && kind === "mean")) return;
+  const isNumber = ["duchi", "piecewise"].includes(base);
+  const kinds = isNumber ? ["mean"] : way ? ["answer-sets"] : ["frequencies", "distribution"];
+  if (Object.hasOwn(RANDOMIZERS, base) && kinds.includes(kind) && !(way && isNumber)) return;
   throw new ShuffledpError("unsupported", `it asks for ${kind} with the randomizer ${randomizer}`);
 }
 

@@ -76,7 +76,10 @@ export function decodeTask(bytes) {
     task.asked = JSON.parse(reader.text(2));
     Object.assign(task, { epsilon: reader.text(1), delta: reader.text(1), operatorKey: reader.take(32) });
     Object.assign(task, read("the task", reader.opaque(2), decodeExtensions));
-    if (!(task.epochSeconds && Array.isArray(task.asked?.labels))) throw new RangeError("a field is out of range");
+    const isSane = task.info && task.epochSeconds && task.numEpochs && task.minBatch && task.shortBatch < 2 &&
+      task.honestPpm && task.honestPpm <= 1e6 && Array.isArray(task.asked?.labels) && task.delta > 0 &&
+      task.delta < 1 && [task.epsilon, task.delta].every((each) => /^[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?$/.test(each));
+    if (!isSane) throw new RangeError("a field is out of range");
     return task;
   });
 }
@@ -126,8 +129,7 @@ async function isSigned(signature, publicKey, text) {
 export async function sealReport(task, kept, shuffler, analyzer, seal) {
   const inner = await seal(kept.randomized, analyzer.publicKey, concat(utf8("sdp1a"), await sha256(task.id)));
   const bound = await sha256(concat(task.id, uint(kept.epoch, 4), kept.id));
-  const text = concat(uint(analyzer.number, 1), inner);
-  const sealed = await seal(text, shuffler.publicKey, concat(utf8("sdp1s"), bound));
+  const sealed = await seal(concat(uint(analyzer.number, 1), inner), shuffler.publicKey, concat(utf8("sdp1s"), bound));
   return concat(kept.id, uint(kept.epoch, 4), uint(shuffler.number, 1), sealed);
 }
 
