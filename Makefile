@@ -187,6 +187,7 @@ coverage: ## the thresholds, from the last `make pytest`
 
 docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with what the commands print now
 	@PYTHONPATH=tests $(BIN)/python tests/docs/test_pages.py $(ARGS)
+	@$(BIN)/python docs/run_notebooks.py
 
 docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 	@$(BIN)/python docs/figures.py $(ARGS)

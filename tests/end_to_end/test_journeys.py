@@ -166,6 +166,14 @@ json.dumps({
 """
 
 
+def kinds(notebook):
+    """Return what each cell of a notebook shows: text, a table, a figure."""
+    return [
+        [sorted(output.get("data", [output.output_type])) for output in cell.get("outputs", [])]
+        for cell in notebook.cells
+    ]
+
+
 @pytest.fixture
 def executed(tmp_path, monkeypatch):
     """Return what runs a notebook, with more cells behind its own, and returns all of it."""
@@ -174,12 +182,13 @@ def executed(tmp_path, monkeypatch):
 
     def execute(name, *more):
         notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
-        assert not any(cell.get("outputs") for cell in notebook.cells)
+        stored = kinds(notebook)
         notebook.cells += [nbformat.v4.new_code_cell(source) for source in more]
         resources = {"metadata": {"path": str(tmp_path)}}
         # A kernel may take minutes to start on a busy machine: the limit only ends what hangs.
         limits = {"timeout": None, "startup_timeout": 3_600}
         nbclient.NotebookClient(notebook, **limits, resources=resources).execute()
+        assert kinds(notebook)[: len(stored)] == stored  # `make docs-outputs` writes them
         return [
             {kind: data for output in cell.outputs for kind, data in output.get("data", {}).items()}
             for cell in notebook.cells
