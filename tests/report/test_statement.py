@@ -6,7 +6,7 @@ import pytest
 from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
-from shuffledp.report.statement import meets_target, privacy_statement
+from shuffledp.report.statement import Statement, meets_target, privacy_statement
 
 
 def guarantee(*, lower=None, upper=0.5, delta=1e-8, num_users=6366):
@@ -112,3 +112,15 @@ def test_targets_are_met_in_both_numbers(make_result):
     assert meets_target(make_result())
     assert not meets_target(make_result(target_epsilon=0.4))
     assert not meets_target(make_result(target_delta=1e-9))
+
+
+def test_the_statement_alone_in_markdown_and_latex():
+    texts = (("Title.", "50% of a_b <= c."),)
+    statement = Statement(headline="x < 1", paragraphs=texts, facts=(("Gap", "5%"),))
+    assert statement.to_markdown() == (
+        "x &lt; 1\n\n**Title.** 50% of a\\_b &lt;= c.\n\n- **Gap**: 5%\n"
+    )
+    assert statement.to_latex() == (
+        "x \\textless{} 1\n\n\\paragraph{Title.} 50\\% of a\\_b \\textless{}= c.\n\n"
+        "\\begin{description}\n\\item[Gap] 5\\%\n\\end{description}\n"
+    )

@@ -69,6 +69,9 @@ class Frames(Shown):
 
         return pd.DataFrame(self.to_dict())
 
+    def __str__(self) -> str:
+        return self.to_markdown()
+
     def to_markdown(self) -> str:
         """Return a table in Markdown; floating-point numbers have six digits.
 
@@ -87,7 +90,7 @@ class Frames(Shown):
 
     def to_latex(self) -> str:
         """Return a LaTeX ``tabular``; floating-point numbers have six digits."""
-        head, *rows = self._texts(_LATEX)
+        head, *rows = self._texts(LATEX)
         lines = [head, r"\hline", *rows]
         body = [each if isinstance(each, str) else " & ".join(each) + r" \\" for each in lines]
         return "\n".join([rf"\begin{{tabular}}{{{'l' * len(head)}}}", *body, r"\end{tabular}"])
@@ -99,10 +102,12 @@ class Frames(Shown):
         return [[_text(cell).translate(escapes) for cell in row] for row in rows]
 
 
-_LATEX = str.maketrans(
+LATEX = str.maketrans(
     {each: rf"\{each}" for each in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
+    | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
+"""Characters that mean something in LaTeX, and what stands for them."""
 
 
 def _text(cell: object) -> str:

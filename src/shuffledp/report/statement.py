@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.result import Result
+from shuffledp.core.frames import LATEX
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
@@ -43,6 +44,31 @@ class Statement:
     paragraphs: tuple[Paragraph, ...]
     facts: tuple[tuple[str, str], ...]
 
+    def to_markdown(self) -> str:
+        """Return the statement alone in Markdown."""
+        head, texts, facts = self._escaped(_MARKDOWN)
+        listed = "\n".join(f"- **{name}**: {text}" for name, text in facts)
+        return "\n\n".join([head, *(f"**{title}** {text}" for title, text in texts), listed]) + "\n"
+
+    def to_latex(self) -> str:
+        """Return the statement alone in LaTeX."""
+        head, texts, facts = self._escaped(LATEX)
+        items = [rf"\item[{name}] {text}" for name, text in facts]
+        listed = "\n".join([r"\begin{description}", *items, r"\end{description}"])
+        parts = [head, *(rf"\paragraph{{{title}}} {text}" for title, text in texts), listed]
+        return "\n\n".join(parts) + "\n"
+
+    def _escaped(self, table: dict[int, str]) -> tuple[str, list[Paragraph], list[Paragraph]]:
+        """Return headline, paragraphs and facts with characters that mean something escaped."""
+
+        def escaped(pairs: tuple[Paragraph, ...]) -> list[Paragraph]:
+            return [(name.translate(table), text.translate(table)) for name, text in pairs]
+
+        return self.headline.translate(table), escaped(self.paragraphs), escaped(self.facts)
+
+
+_MARKDOWN = str.maketrans({"<": "&lt;", ">": "&gt;"} | {each: rf"\{each}" for each in r"\`*_[]#|"})
+
 
 def privacy_statement(result: Result) -> Statement:
     """Return the statement of a run; numbers are rounded to the safe side.
@@ -56,6 +82,8 @@ def privacy_statement(result: Result) -> Statement:
     True
     >>> print(privacy_statement(result).headline)
     epsilon <= 1.607 at delta <= 1e-6 for each of 100 users
+    >>> privacy_statement(result).to_markdown().splitlines()[0]
+    'epsilon &lt;= 1.607 at delta &lt;= 1e-6 for each of 100 users'
     """
     guarantee, shuffle = result.guarantee, words_of_result(result)
     is_for_any = protect_alone(result.dummies)
