@@ -25,7 +25,7 @@ ARGS ?=
 comma := ,
 
 .PHONY: help demo survey test test-all setup check format lint types contracts changelog docs docs-check docs-outputs docs-figures \
-	programs browser postgresql java node client spark pytest quick lowest perturbed coverage golden bench papers clean
+	programs browser servers java node client spark pytest quick lowest perturbed coverage golden bench papers clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,8 +122,8 @@ install = @if { $(2); } > /dev/null 2>&1; then exit 0; fi; \
 browser: ## install Chromium for the browser tests, where that is ours to do
 	$(call install,chromium chromium-driver,command -v chromium && command -v chromedriver)
 
-postgresql: ## install PostgreSQL, which tests start themselves, where that is ours to do
-	$(call install,postgresql,ls /usr/lib/postgresql/*/bin/initdb || command -v initdb)
+servers: ## install PostgreSQL and nginx, which tests start themselves, where that is ours to do
+	$(call install,postgresql nginx-light,{ ls /usr/lib/postgresql/*/bin/initdb || command -v initdb; } && command -v nginx)
 
 java: ## install Java for Apache Spark, where that is ours to do
 	$(call install,openjdk-17-jre-headless,java -version 2>&1 | grep -Eq '"(1[7-9]|[2-9][0-9])')
@@ -147,7 +147,7 @@ client: ## build the browser's client from its sources
 # One after the other: only one program at a time may install packages.
 programs:
 	@$(MAKE) browser
-	@$(MAKE) postgresql
+	@$(MAKE) servers
 	@$(MAKE) java
 	@$(MAKE) node
 
