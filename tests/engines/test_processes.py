@@ -85,7 +85,7 @@ def test_a_process_that_is_killed_ends_the_work():
         list(processes.map(killed, range(20)))
 
 
-@pytest.mark.parametrize("number", [0, -1, 1.5])
+@pytest.mark.parametrize("number", [0, -1, 1.5, 1025, 10**21])
 def test_numbers_of_processes(number):
     with pytest.raises(ParameterError, match="processes"):
         Processes(number)

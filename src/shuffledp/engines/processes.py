@@ -15,6 +15,9 @@ from typing import Any, Final, Self, SupportsIndex
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ShuffledpError
 
+# More than a machine has cores; far more cannot be started, and fail in Python's own words.
+_MOST_PROCESSES: Final = 1024
+
 # Pieces under way for each process: one that is worked on, and one that waits.
 _PIECES_EACH: Final = 2
 
@@ -57,13 +60,13 @@ class Processes:
     Parameters
     ----------
     number : int, optional
-        How many, at least 1. By default as many as cores that this process may use, and none before
-        a second of work has been done here.
+        How many, from 1 to 1,024. By default as many as cores that this process may use, and none
+        before a second of work has been done here.
 
     Raises
     ------
     ParameterError
-        If ``number`` is not a whole number of at least 1.
+        If ``number`` is not a whole number in this range.
 
     Notes
     -----
@@ -81,7 +84,7 @@ class Processes:
         self._patience = _PATIENCE_SECONDS if number is None else 0.0
         given = usable_cores() if number is None else number
         #: How many processes work, once they do.
-        self.number = require_at_least("processes", given, 1)
+        self.number = require_at_least("processes", given, 1, _MOST_PROCESSES)
         self._executor: Executor | None = None
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
