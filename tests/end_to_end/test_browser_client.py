@@ -320,6 +320,12 @@ def test_another_task_than_the_address_names_is_refused(page, servers):
     assert page.evaluate(REPORT, [other, "yes", {}])["code"] == "changed"
 
 
+def test_a_law_that_cannot_be_read_is_refused(page, servers):
+    page.context.route("**/law", lambda route: route.fulfill(body="no law", headers=ANY_PAGE))
+    assert page.evaluate(REPORT, [servers.url, "yes", {}])["code"] == "forged"
+    assert servers.bodies == []
+
+
 def test_keys_that_are_over_old_or_different_are_refused(page, servers):
     def answered(at_shuffler, at_analyzer, failures=()):
         """Return code and message with these lists of the analyzer's keys at the servers."""
