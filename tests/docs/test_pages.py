@@ -17,6 +17,7 @@ into those named as arguments, except where the shown text still matches.
 import doctest
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,8 +29,10 @@ import pytest
 from printed_numbers import PromisedDigits
 
 REPOSITORY = Path(__file__).parents[2]
+README = REPOSITORY / "README.md"
+README_SECONDS = 60.0  # of processors, with loops that are compiled for the first time
 PAGES = [
-    REPOSITORY / "README.md",
+    README,
     *sorted(p for p in (REPOSITORY / "docs").rglob("*.md") if "_build" not in p.parts),
 ]
 SET_UP = ("cd ", "git ", "make", "pip ", "python3 -m venv")
@@ -128,6 +131,20 @@ def run_page(path: Path, folder: Path) -> str:
         return f"```{language}\n{block}```"
 
     return BLOCK.sub(run_block, path.read_text(encoding="utf-8"))
+
+
+def processor_seconds() -> float:
+    """Return the time that this process and its children have taken of processors."""
+    taken = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in taken)
+
+
+@pytest.mark.slow
+def test_the_readme_takes_seconds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    begun = processor_seconds()
+    run_page(README, tmp_path)
+    assert processor_seconds() - begun < README_SECONDS
 
 
 @pytest.mark.slow
