@@ -166,7 +166,7 @@ quick: $(VENV)/.dev ## all tests but the long ones, which are marked slow
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses=8 --dist=worksteal -m "not slow" $(ARGS)
 
 # The lower bounds of the run-time dependencies, read from pyproject.toml.
-lowest: ## the quick tests with the lowest versions that pyproject.toml allows
+lowest: node ## the quick tests with the lowest versions that pyproject.toml allows
 	@mkdir -p .cache
 	@awk '/^dependencies/,/^]/' pyproject.toml \
 		| sed -n 's/^ *"\([a-z0-9]*\)>=\([0-9.]*\).*/\1==\2/p' > .cache/lowest.txt

@@ -21,7 +21,7 @@ import shuffledp as sdp
 from shuffledp._version import __version__
 from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
 from shuffledp.core.display import showing_values
-from shuffledp.core.errors import MissingPackageError
+from shuffledp.core.errors import MissingPackageError, ParameterError
 from shuffledp.randomizers import registry
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -207,7 +207,10 @@ def dummy_law(text: str) -> Any:
     """
     from shuffledp.core.dummies import DummyLaw
 
-    return DummyLaw.from_text(text)
+    try:
+        return DummyLaw.from_text(text)
+    except ParameterError as error:  # click before 8.4 says nothing of why
+        raise click.BadParameter(str(error)) from None
 
 
 def rounds_or_auto(text: str) -> int | str:
