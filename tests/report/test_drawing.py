@@ -110,6 +110,12 @@ def test_many_points_are_a_line_alone():
     assert of_class(elements, "point") == []
 
 
+def end_places(elements):
+    """Return where the first whisker ends."""
+    line = of_class(elements, "whisker")[0].get("d")[1:].partition("M")[0]
+    return [float(each) for each in line.replace("H", " ").split()[::2]]
+
+
 def test_bars_begin_at_zero_with_whiskers_and_texts():
     bars = [
         Bar(label="<b>bold</b>", value=2.0, title="two", interval=(1.5, 2.5), text="2.00"),
@@ -125,14 +131,23 @@ def test_bars_begin_at_zero_with_whiskers_and_texts():
     assert float(second.get("x")) + float(second.get("width")) == pytest.approx(zero, abs=0.2)
     assert float(first.get("width")) == pytest.approx(2.0 * float(second.get("width")), abs=0.3)
     assert [each.find("title").text for each in (first, second)] == ["two", "minus one"]
-    ends = [path.get("d")[1:].partition("M")[0] for path in of_class(elements, "whisker")]
-    low, high = (float(each) for each in ends[0].replace("H", " ").split()[::2])
+    low, high = end_places(elements)
     assert low < float(first.get("x")) + float(first.get("width")) < high
     assert labels(elements, "beside") == ["2.00"]
     names = [each.strip("\u2068\u2069") for each in labels(elements, "ytick")]
     assert names == ["<b>bold</b>", "y" * 33 + "\u2026"]
     places = [float(each.get("y")) for each in of_class(elements, "ytick")]
     assert places[0] < places[1]  # from top to bottom
+
+
+def test_dots_stand_on_their_intervals():
+    alone = [Bar(label="income", value=30.1, title="30.1", interval=(29.9, 30.3))]
+    elements = drawn(bars_figure("c", alone, x=Axis(), description="", are_dots=True))
+    (dot,) = of_class(elements, "bar")
+    low, high = end_places(elements)
+    assert dot.tag.endswith("circle")
+    assert float(dot.get("cx")) == pytest.approx(0.5 * (low + high), abs=0.2)
+    assert high - low > 300.0  # the interval fills the axis, which need not begin at zero
 
 
 def test_shares_are_labelled_in_percent():

@@ -92,6 +92,8 @@ def test_charts_are_valid_and_in_their_unit(results, name):
     hover = " ".join(bar.find("title").text for bar in of_class(elements, "bar"))
     estimates = re.sub(r"95% (population )?(simultaneous )?interval", "", hover)
     assert ("%" in estimates) == (name in SHARES)
+    dots = [each for each in of_class(elements, "bar") if each.tag.endswith("circle")]
+    assert len(dots) == (name == "mean")
 
 
 @pytest.mark.parametrize("name", KINDS)

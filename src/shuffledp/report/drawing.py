@@ -16,11 +16,12 @@ COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
 # Pixels: width and height of a chart of lines, wide and for a phone; a character in a font of 13, a
-# line of text, whiskers, and bars.
+# line of text, whiskers, a dot's radius, and bars.
 _WIDE, _NARROW = (880.0, 400.0), (340.0, 300.0)
 _CHARACTER = 7.2
 _LINE = 18.0
 _CAP = 4.0
+_DOT = 5.0
 _BAR, _SLIM_BAR, _MANY_BARS = 38.0, 26.0, 12
 
 _PAD = 0.04  # of the axis, beyond the data
@@ -145,12 +146,17 @@ def lines_figure(
     )
 
 
-def bars_figure(name: str, bars: Sequence[Bar], *, x: Axis, description: str) -> Figure:
-    """Return horizontal bars from top to bottom, each with its label on the left."""
+def bars_figure(
+    name: str, bars: Sequence[Bar], *, x: Axis, description: str, are_dots: bool = False
+) -> Figure:
+    """Return horizontal bars from top to bottom, each with its label on the left.
+
+    Dots on their intervals instead are for a number that is alone, and need no zero.
+    """
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
     ends = (end for each in bars for end in (each.interval or ()) + (each.population or ()))
     half_longest = 0.5 * max((each.value for each in bars), default=0.0)
-    values = [0.0, *(each.value for each in bars), *ends]
+    values = [*([] if are_dots else [0.0]), *(each.value for each in bars), *ends]
     rows = Axis(limits=(len(bars) - 0.5, -0.5), labels=tuple(labels))
     beside = [each.text for each in bars if each.value > half_longest]
     slim = _BAR if len(bars) <= _MANY_BARS else _SLIM_BAR
@@ -159,7 +165,7 @@ def bars_figure(name: str, bars: Sequence[Bar], *, x: Axis, description: str) ->
     plots = [Plot((x, values), (rows, []), size, beside=beside) for size in heights]
     for plot in plots:
         for place, each in enumerate(bars):
-            plot.add_bar(place, each)
+            plot.add_bar(place, each, is_dot=are_dots)
     return Figure(name=name, drawing=plots[0], narrow=plots[1], description=description)
 
 
@@ -323,14 +329,15 @@ class Plot:
                     place = {"cx": point[0], "cy": point[1], "r": 2.5}
                     self._add("circle", "point", f"fill:{line.colour}", title, **place)
 
-    def add_bar(self, row: int, bar: Bar) -> None:
-        """Add a bar, its whiskers and its text."""
+    def add_bar(self, row: int, bar: Bar, *, is_dot: bool = False) -> None:
+        """Add a bar, or a dot, with its whiskers and its text."""
         zero, end = self.x(0.0), self.x(bar.value)
         above, below = self.y(row - (0.0 if self.is_stacked else 0.31)), self.y(row + 0.31)
         middle = round(0.5 * (above + below), 1)
         size = {"width": round(abs(end - zero), 1), "height": round(below - above, 1)}
         style = f"fill:{bar.colour}"
-        self._add("rect", "bar", style, bar.title, x=min(zero, end), y=above, **size)
+        if not is_dot:
+            self._add("rect", "bar", style, bar.title, x=min(zero, end), y=above, **size)
         thick_and_thin = ("whisker", bar.interval, _CAP, 2.5), ("outer", bar.population, 0.0, 1.0)
         for kind, interval, cap, width in thick_and_thin:
             if interval is not None:
@@ -338,6 +345,8 @@ class Plot:
                 caps = (f"M{each} {middle - cap}V{middle + cap}" for each in (low, high) if cap)
                 path, style = f"M{low} {middle}H{high}{''.join(caps)}", "stroke:var(--ink)"
                 self._add("path", kind, f"{style};stroke-width:{width}", d=path, fill="none")
+        if is_dot:
+            self._add("circle", "bar", style, bar.title, cx=end, cy=middle, r=_DOT)
         if bar.text:
             self.beside.append((end + 6.0, middle + 4.5, bar.text))
 

@@ -42,9 +42,11 @@ def _(subject: Result) -> str:
     missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
     headings, rows = wording.estimate_table(subject)
     own, population = (wording.interval_name(subject, about=each) for each in INTERVALS_ABOUT)
+    is_one = _is_one_number(subject)
     caption = (
-        f"Bars are estimated {words.plural}; whiskers with ends are {own}s, about these users, and "
-        f"thin lines {population}s, about a population that they are a random sample of."
+        f"{'The dot is the estimated mean' if is_one else f'Bars are estimated {words.plural}'}; "
+        f"whiskers with ends are {own}s, about these users, and thin lines {population}s, about a "
+        "population that they are a random sample of."
     )
     cumulative = figure_of_cumulative(subject)
     is_fine = cumulative is not None and len(rows) > _MOST_BINS
@@ -94,6 +96,11 @@ def _(subject: Result) -> str:
 def _num_charted(result: Result) -> int:
     """Return the number of estimates in the chart: cells of tables stand in these alone."""
     return getattr(result.question, "num_margins", len(result.domain))
+
+
+def _is_one_number(result: Result) -> bool:
+    """Return whether there is nothing that bars would compare: one mean."""
+    return len(result.domain) == 1 and not wording.wording(result.question).is_share
 
 
 def _with_minus(numbers: Sequence[str]) -> list[str]:
@@ -153,12 +160,14 @@ def figure_of_estimates(result: Result) -> Figure:
         here, whole = (each[i] for each in ends)
         value = here[0] if math.isnan(values[i]) else values[i]  # a group without a statement
         bars.append(Bar(label=label, value=value, title=title, interval=here, population=whole))
+    is_one = _is_one_number(result)
     return bars_figure(
         "chart-estimates",
         bars,
         x=Axis(is_share=words.is_share),
-        description=f"Bar chart of the estimated {words.plural}, {which}, with {headings[-3]}s and "
-        f"{headings[-1]}s. The table of estimates holds the same numbers.",
+        description=f"{'Dot' if is_one else 'Bar'} chart of the estimated {words.plural}, {which}, "
+        f"with {headings[-3]}s and {headings[-1]}s. The table of estimates holds the same numbers.",
+        are_dots=is_one,
     )
 
 

@@ -73,6 +73,7 @@ TOO_SMALL = "too small for a statement"
 # Columns of numbers of members, after their common beginning.
 _MEMBER_ENDS = ("", "_lower", "_upper")
 
+_UNNAMED_MEAN = "mean"  # the name that `Mean` has if none is given
 _LONGEST_NAMED = 40  # characters of a label in a sentence
 
 _SET_WORDS = {"sampled": "one answer drawn of each set", "split": "epsilon0 split over the answers"}
@@ -246,7 +247,7 @@ def finding(result: Result) -> str:
         return f"None of {len(rows):,} groups is large enough for a statement about its mean."
     label, *_, estimate, _, ends = rows[max(stated, key=lambda place: values[place])]
     label = shorten(label, _LONGEST_NAMED).replace("\u2026", "...")  # terminals may be ASCII
-    what = f"{words.estimate} of {label}"
+    what = f"{words.estimate} of {'the values' if label == _UNNAMED_MEAN else label}"
     if len(rows) > 1:
         what = f"Largest of {len(rows):,} estimated {words.plural}: {label}"
     if compared := getattr(result.estimates, "findings", {}).get("compare"):

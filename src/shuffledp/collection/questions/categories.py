@@ -98,7 +98,7 @@ class Categories(question.Shares):
                 "missing='category' counts rows without an answer as 'missing', which is not in "
                 "the domain: list it there, and plan again"
             )
-        return self.read(tables.source_of_values("answer", values), missing=missing)
+        return self.read(tables.source_of_values("values", values), missing=missing)
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return a column of answers, checked."""

@@ -357,7 +357,7 @@ class HeavyHitters(question.Shares):
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return texts that are in memory as a checked column."""
-        return self.read(tables.source_of_values("text", values), missing=missing)
+        return self.read(tables.source_of_values("values", values), missing=missing)
 
     def read(self, source: tables.Source, *, other: bool = False, **reading: Any) -> columns.Column:
         """Return a column of texts, checked; bytes in UTF-8, those outside as one that is none."""

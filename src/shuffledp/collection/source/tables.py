@@ -81,7 +81,9 @@ class Source:
 
     @property
     def where(self) -> str:
-        """The columns and their origin, for messages."""
+        """The columns and their origin, for messages; of values without a name nothing more."""
+        if self.names == (self.origin,):
+            return self.origin
         names = ", ".join(map(repr, self.names))
         return f"column{'s' * (len(self.names) > 1)} {names} of {self.origin}"
 

@@ -222,11 +222,13 @@ def _estimates(record: Mapping[str, Any]) -> dict[str, Any]:
     ]
     figure = None
     if bars:
-        axis = Axis(is_share=is_share, has_zero=True)
-        described = (
-            f"Bars of {len(bars)} estimates with intervals. The table below holds the numbers."
+        figure = bars_figure(
+            "chart-estimates",
+            bars,
+            x=Axis(is_share=is_share),
+            description=f"{len(bars)} estimates with intervals, which the table below holds too.",
+            are_dots=len(bars) == 1 and not is_share,
         )
-        figure = bars_figure("chart-estimates", bars, x=axis, description=described)
     return {"rows": rows, "figure": figure, "confidence": given(100.0 * record["confidence"])}
 
 
