@@ -99,7 +99,7 @@ def _num_charted(result: Result) -> int:
 
 
 def _is_one_number(result: Result) -> bool:
-    """Return whether there is nothing that bars would compare: one mean."""
+    """Return True for one mean, which bars would compare with nothing."""
     return len(result.domain) == 1 and not wording.wording(result.question).is_share
 
 
