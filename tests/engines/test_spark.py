@@ -63,7 +63,7 @@ def placed(session, key, num_rows, num_blocks, path):
     hashed = functions.xxhash64(functions.col("id"), functions.lit(salt))
     block = functions.pmod(hashed, functions.lit(num_blocks)).cast("int")
     session.range(num_rows).select("id", block.alias("block")).write.parquet(str(path))
-    rows = pl.read_parquet(path).sort("block", "id")
+    rows = pl.read_parquet(path / "*.parquet").sort("block", "id")
     numbers, starts = np.unique(rows["block"].to_numpy(), return_index=True)
     yield from zip(numbers.tolist(), np.split(rows["id"].to_numpy(), starts[1:]), strict=True)
 
