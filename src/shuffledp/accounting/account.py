@@ -13,7 +13,7 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames, Numbers, broadcast
+from shuffledp.core.frames import Frames, Numbers, broadcast, rows_of
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
@@ -167,8 +167,7 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     arrays = broadcast({name: getattr(terms, name) for name in _NUMBERS})
     if not arrays:
         return terms.guarantee()
-    rows = (dict(zip(arrays, row, strict=True)) for row in zip(*arrays.values(), strict=True))
-    found = tuple(replace(terms, **row).guarantee() for row in rows)
+    found = tuple(replace(terms, **row).guarantee() for row in rows_of(arrays))
     return Guarantees(settings=arrays, rows=found)
 
 

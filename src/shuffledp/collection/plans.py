@@ -8,7 +8,7 @@ from shuffledp.collection.plan import Plan
 from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.collection.shuffling import Shuffling
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.frames import Frames, Numbers, broadcast
+from shuffledp.core.frames import Frames, Numbers, broadcast, rows_of
 
 # The arguments of `plan` that may be arrays, in their order.
 _NUMBERS = (
@@ -164,6 +164,5 @@ def plan(
     arrays = broadcast({name: settings.get(name) for name in _NUMBERS})
     if not arrays:
         return one.plan(question, **settings)
-    rows = (dict(zip(arrays, row, strict=True)) for row in zip(*arrays.values(), strict=True))
-    found = tuple(one.plan(question, **settings | row) for row in rows)
+    found = tuple(one.plan(question, **settings | row) for row in rows_of(arrays))
     return Plans(settings=arrays, rows=found)

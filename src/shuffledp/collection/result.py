@@ -17,7 +17,7 @@ from shuffledp.collection.shuffling import Releasing
 from shuffledp.collection.source.weights import Weights
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames
+from shuffledp.core.frames import Frames, rows_of
 from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.shown import registered_renderer
 
@@ -230,9 +230,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
             "randomizer": self.randomizer.name,
             "epsilon0": finite(self.randomizer.epsilon0),
             "guarantee": self.guarantee.to_json_dict(),
-            "estimates": [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ],
+            "estimates": list(rows_of(columns)),
             "question": self.question.to_json_dict(),
             "confidence": estimates.confidence,
             "simultaneous": estimates.is_simultaneous,

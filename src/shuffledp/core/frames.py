@@ -1,7 +1,7 @@
 """Tables of numbers as data frames of whichever library is at hand."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +42,12 @@ def broadcast(numbers: Mapping[str, Any]) -> dict[str, list[Any]]:
             int(x) if isinstance(x, float) and x.is_integer() else x for x in found[name]
         ]
     return found
+
+
+def rows_of(columns: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of columns of equal lengths, each by the columns' names."""
+    for row in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, row, strict=True))
 
 
 class Frames(Shown):
