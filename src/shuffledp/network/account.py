@@ -258,9 +258,11 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     if several and not numbers:
         raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
     asked = None if several or rounds == AUTO else require_at_least("rounds", rounds, 0)
-    dishonest = require_at_least("num_dishonest", num_dishonest, 0)
+    walked = graph.largest_component()[0] if components == "largest" else graph
+    most = max(walked.num_users - 1, 0)
+    dishonest = require_at_least("num_dishonest", num_dishonest, 0, most)
     mixing = NetworkMixing(
-        graph.largest_component()[0] if components == "largest" else graph,
+        walked,
         laziness=laziness,
         positions=positions,
         on_progress=on_progress,

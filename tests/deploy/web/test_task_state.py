@@ -69,6 +69,17 @@ def test_a_single_report_has_no_epsilon_but_the_local_one():
     assert math.isinf(found) or found == pytest.approx(TASK.asked.randomizer.epsilon0)
 
 
+def test_means_below_zero_are_drawn():
+    stated = dict(record(3, 0.3))
+    stated["estimates"] = [
+        {"name": name, "mean": mean, "lower": mean - 1.0, "upper": mean + 1.0}
+        for name, mean in (("north", -4.0), ("south", 3.0))
+    ]
+    figure = page_facts(state_of(records={3: stated}), TASK.start)["estimates"]["figure"]
+    north, south = (mark.attributes for mark in figure.drawing.marks if mark.tag == "rect")
+    assert north["x"] + north["width"] == pytest.approx(south["x"])  # both begin at 0
+
+
 def test_results_are_named_with_intervals_and_over_time():
     spent = {"epsilon": 1.0, "delta": 1e-6, "spent": 0.25, "left": 0.75}
     state = state_of(records={3: record(3, 0.3), 4: record(4, 0.34, budget=spent)})

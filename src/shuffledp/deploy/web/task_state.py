@@ -213,12 +213,11 @@ def _estimates(record: Mapping[str, Any]) -> dict[str, Any]:
     bars = [
         Bar(
             label=label,
-            value=max(0.0, value),
+            value=value,
             title=f"{label}\n{text(value)}",
             interval=(low, up),
         )
         for label, value, low, up in values[:_MOST_BARS]
-        if value >= 0.0 or is_share
     ]
     figure = None
     if bars:
