@@ -69,6 +69,32 @@ def test_processes(benchmark, collected, number):
         measure(benchmark, lambda: sdp.estimate(path, plan, engine=processes.map).num_users)
 
 
+@pytest.fixture
+def cores():
+    """Keep this process, and threads that it starts, to some cores."""
+    usable = os.sched_getaffinity(0)
+
+    def keep(number):
+        for thread in Path("/proc/self/task").iterdir():
+            os.sched_setaffinity(int(thread.name), sorted(usable)[:number])
+
+    yield keep
+    keep(len(usable))
+
+
+@pytest.mark.benchmark(group="count a thousand million reports, a core a process")
+@pytest.mark.parametrize("number", sorted({1, usable_cores()}))
+def test_cores(benchmark, collected, tmp_path, cores, number):
+    """One process reads in one thread and counts in another, so alone it is kept to one core."""
+    plan, path = collected
+    for copy in range(10):
+        (tmp_path / f"{copy}.parquet").hardlink_to(path)
+    cores(number)
+    with sdp.engines.Processes(number) as processes:
+        count = lambda: sdp.estimate(tmp_path, plan, engine=processes.map).num_users  # noqa: E731
+        assert benchmark.pedantic(count, rounds=3, warmup_rounds=1) == 10 * NUM_REPORTS
+
+
 @pytest.fixture(scope="module")
 def costly(tmp_path_factory):
     """A plan, and a Parquet file of reports each of which is compared with 1,000 answers."""

@@ -131,12 +131,13 @@ def test_a_batch_is_spent_once_and_before_it_is_said(tmp_path):
             analyzer.take(more)
 
 
-def test_a_shuffler_releases_no_batch_beyond_its_own_budget(tmp_path):
-    ledger = tmp_path / "ledger.json"
+@pytest.mark.parametrize("short_batch", ["hold", "drop"])
+def test_a_shuffler_releases_no_batch_beyond_its_own_budget(tmp_path, short_batch):
+    ledger, task = tmp_path / "ledger.json", make_task(**SMALL, short_batch=short_batch)
     save_ledger(Ledger(epsilon=3.0, delta=1e-6), ledger)
-    with shuffler_for(TASK, tmp_path, ledger=ledger) as shuffler:
+    with shuffler_for(task, tmp_path, ledger=ledger) as shuffler:
         for epoch, states in enumerate(("sealed", "short", "sealed")):
-            bodies = (upload(TASK, b"\0", number=i, epoch=epoch) for i in range(3))
+            bodies = (upload(task, b"\0", number=i, epoch=epoch) for i in range(3))
             take(shuffler, b"".join(bodies), at(epoch, GRACE_SECONDS))
             (state,) = advance(shuffler, at(epoch, OVER))
             assert state.state == states
@@ -147,7 +148,7 @@ def test_a_shuffler_releases_no_batch_beyond_its_own_budget(tmp_path):
         assert (state.first_epoch, state.size) == (1, 6)
         (entry,) = open_ledger(ledger).entries
         assert entry.key == state.root.hex()
-        release = ShuffledRelease(profile=TASK.asked.randomizer.profile, num_users=6)
+        release = ShuffledRelease(profile=task.asked.randomizer.profile, num_users=6)
         assert entry.releases == release * 1
 
 

@@ -49,6 +49,12 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
         assert len(analyzer.taken()) == 2
         shuffler.forget(2)
         assert list(destroy_finished(shuffler, settings.sealing_keys)) == [0, 1]
+    shutil.rmtree(store)
+    store.mkdir()
+    status, said = verified()
+    assert status == 2
+    assert "holds no store: put the backup back there" in said
+    assert list(store.iterdir()) == []
     # The same backup once more: by now the keys are gone, and what waits is noise.
     shutil.rmtree(store)
     shutil.copytree(tmp_path / "backup", store)

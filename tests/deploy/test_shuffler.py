@@ -18,6 +18,7 @@ from deploy.roles import (
     upload,
 )
 from deploy.steps import advance, open_outer, take
+from shuffledp.core.errors import OutputError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.wire import Fault, ProtocolError
@@ -83,6 +84,27 @@ def test_the_last_short_batch_is_not_kept_for_ever(tmp_path):
     with shuffler_for(task, tmp_path) as shuffler:
         take(shuffler, upload(task, b"\0", number=1), at(0))
         assert advance(shuffler, at(5))[0].state == "dropped"
+
+
+def test_a_fetched_batch_whose_file_could_not_be_deleted_is_deleted_later(tmp_path, monkeypatch):
+    with shuffler_for(TASK, tmp_path) as shuffler:
+        for index in range(3):
+            take(shuffler, upload(TASK, b"\0", number=index), at(0))
+        advance(shuffler, at(0, OVER))
+        with monkeypatch.context() as patch:
+            patch.setattr("pathlib.Path.unlink", fails)
+            with pytest.raises(
+                OutputError, match=r"cannot delete .* no permission"
+            ):
+                shuffler.forget(1)
+        assert list(tmp_path.glob("batch-*"))
+        advance(shuffler, at(1))
+        assert not list(tmp_path.glob("batch-*"))
+        shuffler.forget(1)  # once more is once
+
+
+def fails(*_, **__):
+    raise OSError("no permission")
 
 
 def test_nothing_but_the_multiset_is_released(tmp_path):

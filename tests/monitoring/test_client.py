@@ -198,7 +198,7 @@ def test_refusals_leave_the_client_as_it_was(method):
         call(0, True)
     with pytest.raises(ParameterError, match="is not a whole number"):
         call(4.5, True)
-    with pytest.raises(DomainError, match="value = 2 is not a state"):
+    with pytest.raises(DomainError, match="the value is not a state"):
         call(5, 2)
     assert client.to_bytes() == before
     assert client.last_period == 4

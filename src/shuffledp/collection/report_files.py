@@ -1,9 +1,9 @@
-"""Reports as tables: Parquet files, and frames that any reader of Arrow understands.
+"""Reports as tables: Parquet files, and frames that any reader of Arrow can read.
 
-A table has one column ``report``. k-RR's holds labels of the domain; other integers and vectors
-stand as they are, and packed bits as lists of bytes, bit ``i`` (little-endian within a byte)
-standing for answer ``i``. The law that made the reports is named in the file, so that counting
-them with another is refused.
+A table has one column ``report``. Reports of k-RR are labels of the domain; other integers and
+vectors are unchanged, and packed bits are lists of bytes, bit ``i`` (little-endian within a byte)
+standing for answer ``i``. The file names the law of its reports, so that counting them under
+another law is refused.
 """
 
 import json
@@ -32,10 +32,10 @@ COLUMN = "report"
 _METADATA_KEY = "shuffledp"
 _ROWS_A_BLOCK = 1 << 18
 
-#: Rows of a Parquet file that are counted at once: where they end does not depend on who counts.
+#: Rows of a Parquet file that are counted together: pieces do not depend on which worker counts.
 ROWS_A_PIECE = 1 << 22
 
-# Small files of a folder are read together, up to so many bytes and files.
+# Small files of a folder are read together, up to these numbers of bytes and files.
 _BYTES_A_GROUP = 1 << 25
 _FILES = 256
 
@@ -70,7 +70,7 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
     if isinstance(column.dtype, pl.Enum):
         codes = column.to_physical().to_numpy()
         smallest = np.min_scalar_type(max(len(column.dtype.categories) - 1, 0))
-        return Reports(data=codes.astype(smallest), fingerprint=fingerprint)
+        return Reports(data=codes.astype(smallest, copy=False), fingerprint=fingerprint)
     return Reports(data=np.ascontiguousarray(column.to_numpy()), fingerprint=fingerprint)
 
 
@@ -99,16 +99,16 @@ def write_reports(
     stream : iterable of Reports
         At least one block.
     randomizer : LocalRandomizer
-        What made them; its fingerprint is written, too.
+        Randomizer of the reports; its fingerprint is written, too.
     labels : tuple of str, optional
         Names of the codes, for randomizers whose report is a code (k-RR).
     beside : callable, optional
-        Given the numbers of a first row and of the row after the last, the columns to put before
-        the reports there; asked once the first block has been read.
+        Called with the number of a first row and of the row after the last: returns the columns to
+        put before the reports of these rows. Not called before the first block has been read.
     collected_by : {"devices", "table", "simulation"}
-        Where true answers were randomized, for who reads the file.
+        Place where true answers were randomized, for readers of the file.
     num_users : int, optional
-        How many of the reports are users', where there are dummies among them.
+        Number of users' reports, if there are dummies among the reports.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Rep
 
 @dataclass(frozen=True, slots=True)
 class ReportPiece:
-    """Some of the rows of files of reports, to be read in whatever process counts them."""
+    """Some rows of files of reports, which the process that counts them also reads."""
 
     name: str
     fingerprint: str
@@ -179,12 +179,12 @@ class ReportPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFile:
-    """A file of reports, or a folder, and the law that made them. Made by `open_reports`."""
+    """File of reports, or a folder, and the law of the reports. Made by `open_reports`."""
 
     path: Path
     fingerprint: str
     collected_by: str = "devices"
-    #: How many of the reports are users', where the file tells since there are dummies.
+    #: Number of users' reports, if the file states it because there are dummies.
     num_users: int | None = None
     #: Yields the rows in pieces: large Parquet files in several, small ones together.
     pieces: Callable[[], Iterator[ReportPiece]] = field(repr=False)
@@ -202,28 +202,28 @@ def open_reports(
 
     Parameters
     ----------
-    path : path
-        A Parquet file of `write_reports` or ``shuffledp run --save-reports``. With a plan also one
-        made elsewhere, or text (``.csv``, ``.tsv``), with a column ``report``: labels of the domain
-        for k-RR, otherwise numbers as the randomizer encodes them; packed bits and vectors are
-        lists, in Parquet only. Or a folder of Parquet files, whose names end in ``.parquet``; other
+    A Parquet file of `write_reports` or ``shuffledp run --save-reports``. With a plan also a
+    file from elsewhere, or text (``.csv``, ``.tsv``), with a column ``report``: labels of the
+    domain for k-RR, otherwise numbers as the randomizer encodes them; packed bits and vectors
+    are lists, in Parquet only. Or a folder of Parquet files, whose names end in ``.parquet``;
+    other names, and names that begin with a dot or an underscore, are ignored.
         names, and those that begin with a dot or an underscore, are passed over.
     plan : Plan, optional
-        What the reports were made under, where the file does not say so.
+        Plan of the reports, if the file does not name their law.
     missing : {"error", "drop"}
-        What to do with rows without a report.
+        Treatment of rows without a report.
     csv_separator, header, missing_texts : optional
-        How text is read, as for `open_column`.
+        Ways of reading text, as for `open_column`.
 
     Returns
     -------
     ReportFile
-        Whose ``blocks()`` stream the reports.
+        Its ``blocks()`` yield the reports.
 
     Raises
     ------
     DataError
-        If it is no such file.
+        If it is not a file of reports.
     """
     tables.require_missing(missing, unless="reports")
     location = Path(path)
@@ -266,7 +266,7 @@ def open_reports(
 def _preparing(
     source: tables.Source, missing: str, plan: Plan | None, *, is_ours: bool
 ) -> "Callable[[pl.LazyFrame], pl.LazyFrame]":
-    """Return the step from rows of a file to reports as this program encodes them."""
+    """Return the step from rows of a file to reports in this program's encoding."""
     made = None if is_ours or plan is None else as_encoded(source, plan.question, plan.randomizer)
     kept = None
     if missing == "drop":
@@ -283,7 +283,7 @@ def _preparing(
 
 
 def _frames(files: list[Path], source: tables.Source) -> "Iterator[pl.LazyFrame]":
-    """Yield the rows of files of one kind: of a large Parquet file in pieces."""
+    """Yield the rows of files of one kind; large Parquet files in pieces."""
     if len(files) > 1:
         yield pl.scan_parquet(files, glob=False)
     elif tables.is_text_table(files[0]):
@@ -304,7 +304,7 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def _grouped(files: list[Path]) -> Iterator[list[Path]]:
-    """Yield files in groups, which are large enough to be worth a process's while."""
+    """Yield files in groups that are large enough for a process of their own."""
     held: list[Path] = []
     num_bytes = 0
     for file in files:
@@ -318,7 +318,7 @@ def _grouped(files: list[Path]) -> Iterator[list[Path]]:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """Return the facts that `write_reports` has written into a Parquet file; {} for another."""
+    """Return the facts that `write_reports` wrote into a Parquet file; {} for other files."""
     if tables.is_text_table(path):
         return {}
     with tables.reading(path.name), suppress(ValueError, TypeError):
@@ -328,7 +328,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def as_encoded(source: tables.Source, question: Any, randomizer: Any) -> "pl.Expr":
-    """Return the reports of another program as this one encodes them; others become null."""
+    """Return another program's reports in this program's encoding; invalid ones become null."""
     if randomizer.name == "k-rr":
         return source.label().cast(pl.Enum(list(question.labels)), strict=False)
     drawn = to_frame(randomizer.randomize(question.no_values, Entropy.from_seed(0)))

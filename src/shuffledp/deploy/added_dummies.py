@@ -1,9 +1,9 @@
-"""Dummies at the shuffler: reports that belong to nobody, and which batches were handed out.
+"""The shuffler's dummies, and the numbers of the batches that were handed out.
 
-A batch that is handed out twice, each time among other dummies, tells these from the reports. So
-dummies are drawn once and kept until the batch is on disk; and a file that lies beside the keys,
+A batch that is handed out twice, with different dummies, would reveal which records are dummies. So
+they are drawn once and kept until the batch is on disk; and a file that lies beside the keys,
 hence in no backup of the store, has the numbers of the batches that were handed out, so that a
-store put back from a backup releases nothing of them again.
+store restored from a backup does not release them again.
 """
 
 import os
@@ -21,7 +21,7 @@ from shuffledp.deploy.wire import uint
 
 HANDED_OUT: Final = "handed_out"
 
-#: Dummies of batches that are not on disk; made anew with each, so that nothing tells them later.
+#: Dummies of batches not yet on disk; recreated with each batch, so that no trace of them is left.
 TABLE: Final = (
     "CREATE TABLE dummies (record BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID"
 )
@@ -30,8 +30,8 @@ TABLE: Final = (
 def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]) -> list[bytes]:
     """Return new dummies for each class of records, sealed as reports are, to one of these keys.
 
-    Before those of a class there is its number alone, in case there are none. How many of which
-    answer are in them is kept nowhere. Costs 0.1 ms a dummy.
+    The dummies of a class follow its number alone, which marks a class that has none. Their number
+    by answer is kept nowhere. Costs 0.1 ms a dummy.
     """
     if task.dummies is None or not task.adds_dummies:
         return []
@@ -44,7 +44,7 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
 
 
 def kept(store: Any, number: int, sealed: Iterable[bytes]) -> list[bytes]:
-    """Return the dummies that a store keeps for a batch: of each class the ones that came first."""
+    """Return the dummies that a store keeps for a batch: for each class, the ones stored first."""
     query = "SELECT record FROM dummies WHERE batch = ?"
     first = [row[0] for row in store.rows(query, (number,))]
     known = {record[0] for record in first}
@@ -91,12 +91,12 @@ def newest_handed_out(path: Path) -> int:
 
 
 def note_handed_out(path: Path, number: int) -> None:
-    """Note on disk that a batch may have left."""
+    """Note on disk that a batch may have been handed out."""
     if number <= newest_handed_out(path):
         return
     try:
         with path.open("ab") as file:
-            file.write(b"\n%d\n" % number)  # after whatever a power cut left of another number
+            file.write(b"\n%d\n" % number)  # a power cut may have left part of another number
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -1,11 +1,11 @@
-"""Who may send: anybody, or whoever has one of the codes that the operator gave out.
+"""Admission of reports: from any sender, or from holders of codes that the operator gave out.
 
 A code is 16 random bytes, handed to one person. The id of a report is derived from code, task and
-epoch, so that the shuffler, which was given the codes, admits one report a code and epoch: the one
-whose id it is. Nothing else changes on the way, and what is sent again is still the same report.
-Ids of two epochs or tasks tell nobody without the code that they are of one person.
+epoch, so that the shuffler, which was given the codes, admits one report a code and epoch. Nothing
+else in the protocol changes, and a report that is sent again has the same id. Ids of two epochs or
+tasks cannot be linked to one person without the code.
 
-Blind signatures would keep even who takes part from the shuffler. They need a raw RSA operation
+Blind signatures would hide even the participants from the shuffler. They need a raw RSA operation
 (RFC 9474) or an OPRF (RFC 9497), and `cryptography` offers neither.
 """
 
@@ -24,14 +24,14 @@ CODE_BYTES: Final = 16
 _CHECK_BYTES: Final = 4  # a typo goes unseen once in 2^32
 _GROUP: Final = 4  # letters between hyphens
 
-# Most ids kept at a time, over all epochs, 100 bytes each.
+# Largest number of ids kept at a time, over all epochs, 100 bytes each.
 _MOST_IDS: Final = 1 << 23
 
 
 class Codes:
     """Admits the ids that derive from codes.
 
-    Where anybody is admitted only the honest fraction stands between one owner and many reports.
+    Without codes only the honest fraction bounds the reports that one person sends.
     """
 
     def __init__(self, codes: Iterable[bytes], task_id: bytes) -> None:
@@ -48,7 +48,7 @@ class Codes:
     def prepare(self, epochs: Iterable[int]) -> None:
         """Compute the ids of these epochs, and forget all others.
 
-        A hash a code and new epoch, a second for a million: in a thread, before an epoch begins.
+        One hash a code and new epoch, a second for a million: call it in a thread, before an epoch.
         """
         self._ids = {epoch: self._ids.get(epoch) or self._ids_of(epoch) for epoch in epochs}
 
@@ -59,7 +59,7 @@ class Codes:
     def admits(self, epoch: int, report_id: bytes) -> bool | None:
         """Return True if the id belongs to a code; None where the epoch is not prepared.
 
-        No stranger has anything computed.
+        Requests of strangers cause no computation.
         """
         found = self._ids.get(epoch)
         return None if found is None else report_id in found
@@ -73,13 +73,13 @@ def report_id_of(code: bytes | None, task_id: bytes, epoch: int) -> bytes:
 
 
 def new_codes(number: int) -> list[bytes]:
-    """Return codes, drawn by the operating system's randomness."""
+    """Return codes, drawn from the operating system's randomness."""
     drawn = Entropy.from_operating_system().words(number * CODE_BYTES // 8).tobytes()
     return [drawn[at : at + CODE_BYTES] for at in range(0, len(drawn), CODE_BYTES)]
 
 
 def write_code(code: bytes) -> str:
-    """Return a code as people copy it: letters and digits, with what tells a typo."""
+    """Return a code as people copy it: letters and digits, with check digits against typos."""
     letters = base64.b32encode(code + _check(code)).decode("ascii")
     return "-".join(letters[at : at + _GROUP] for at in range(0, len(letters), _GROUP))
 
@@ -88,7 +88,7 @@ def read_code(text: str) -> bytes:
     """Return the code that a text spells; hyphens, spaces and capitals do not matter."""
     letters = "".join(text.split()).replace("-", "")
     try:
-        # Who copies from paper writes 0 for O and 1 for I, which the alphabet does not have.
+        # People who copy from paper write 0 for O and 1 for I, which the alphabet does not have.
         read = base64.b32decode(letters, casefold=True, map01=b"I")
     except ValueError:
         read = b""
@@ -99,7 +99,7 @@ def read_code(text: str) -> bytes:
 
 
 def read_codes(text: str) -> list[bytes]:
-    """Return codes, one a line; raise for a line that is none, and for one that is there twice."""
+    """Return codes, one a line; raise for a line that is no code, and for a repeated code."""
     codes: dict[bytes, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():

@@ -1,16 +1,16 @@
-"""The analyzer: opens the shuffler's batches, counts what is valid and new, spends, publishes.
+"""The analyzer: opens batches, counts valid new reports, spends the budget, publishes results.
 
-It sees reports without names, order, time and ids. What it says of a batch counts, in this order:
-what the shuffler released, less what was released before, less what does not open, less what no
-randomizer makes. Each user is hidden among the honest ones of the part in which the analyzer saw
-the report: a batch's records under one key. All that are dishonest may be in that part.
+It sees reports without names, order, times and ids. A result counts the records that the shuffler
+released, without records released before, records that do not open, and reports that no randomizer
+makes. Each user is hidden among the honest users of the part in which the analyzer saw the report:
+a batch's records under one key. All dishonest reports may be in that part.
 
-A part with too few honest reports is kept until it can be counted with others, for the shuffler has
-forgotten it; the guarantee is that of the least part that is counted. With a shuffler's dummies
-none is too few: each part has its own, and the guarantee needs no other report. Who adds them
-publishes how many reports are true; what is not valid is one of these, for dummies are always
-valid. Where devices send dummies a batch is one part, and the shuffler says how many devices it is
-of.
+A part with too few honest reports is kept until it can be counted with others, since the shuffler
+has forgotten it; the guarantee holds for the smallest part that is counted. With a shuffler's
+dummies no part is too small: each has its own, and the guarantee needs no other report. The
+shuffler then publishes the number of true reports; invalid reports are among these, since dummies
+are always valid. If devices send dummies a batch is one part, and the shuffler states its number
+of devices.
 
 Results lie in folders named by their batch's number, and are served to the operator.
 """
@@ -46,7 +46,7 @@ from shuffledp.engines.processes import Processes
 
 _NOT_YET: Final = -1
 
-# Standard deviations by which numbers of dummies are unusual.
+# Standard deviations from the mean beyond which a number of dummies is unusual.
 _UNUSUAL: Final = 7.0
 
 _PARTS: Final = (
@@ -58,7 +58,7 @@ _KEPT: Final = "is_kept INTEGER NOT NULL DEFAULT 0"
 _TABLES: Final = (
     # A batch that is kept as a whole has no result.
     f"CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, {_KEPT})",
-    # One a record, so that none is counted in two batches; for the life of the task.
+    # One row a record, so that none is counted in two batches; for the life of the task.
     "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
     # Parts that were not counted with their batch: their valid reports, one after the other, and
     # the batch that they were counted with.
@@ -75,42 +75,42 @@ _STORE: Final = Layout(
 
 
 class Part(NamedTuple):
-    """What the analyzer saw together: the reports of a batch under one key."""
+    """Part of a batch that the analyzer sees together: the reports under one key."""
 
     batch: int
     key: int
-    #: How many of them are valid, and how many of these honest for certain.
+    #: Number of valid reports, and lower bound on the number of honest ones among them.
     num_valid: int
     num_honest: int
     texts: Sequence[bytes]
-    #: Of how many users these are: of one each, unless devices send dummies.
+    #: Number of users who sent these: one a report, unless devices send dummies.
     num_users: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What is in a batch: ``reports`` are valid, distinct and new; the rest are numbers of them."""
+    """Opened batch: its valid, distinct and new ``reports``, with guarantee and counts."""
 
     number: int
     root: bytes
     reports: Reports
-    #: For the honest reports of the least part: central epsilon at the task's delta.
+    #: Central epsilon at the task's delta, for the honest reports of the smallest part.
     guarantee: Guarantee
-    #: How many records were released, and of these were in an earlier batch, do not open, are not
-    #: valid, or are kept for a later batch; how many the shuffler holds back, or has dropped; and
-    #: how many reports of earlier batches are counted here.
+    #: Numbers of records released, repeated from an earlier batch, not opened, not valid, and kept
+    #: for a later batch; of reports that the shuffler holds back or has dropped; and of reports of
+    #: earlier batches that are counted here.
     counts: Mapping[str, int]
-    #: Honest reports of the least part: what is left where the shuffler adds no dummies.
+    #: Honest reports of the smallest part; they alone protect if the shuffler adds no dummies.
     num_honest: int
-    #: How many of ``reports`` belong to nobody, and how often these were drawn.
+    #: Number of dummies among ``reports``, and number of draws from their law.
     num_dummies: int = 0
     num_draws: int = 0
-    #: What has been spent and what is left, this batch included; None without a ledger.
+    #: The ledger after this batch; None without a ledger.
     ledger: Ledger | None = None
 
     @property
     def num_users(self) -> int:
-        """How many of ``reports`` are of users."""
+        """Number of users' reports among ``reports``."""
         return self.reports.num_reports - self.num_dummies
 
 
@@ -128,7 +128,7 @@ class Analyzer(Keeper):
         database: str | None = None,
         engine: Engine | None = None,
     ) -> None:
-        """``shuffler_key`` signs batches; with a ledger each batch is spent before it is said.
+        """``shuffler_key`` verifies batches; a ledger is charged before a result is returned.
 
         ``database`` is a URL of PostgreSQL; by default the store is a file in ``folder``. An engine
         opens seals, by default a process for each core where there are many.
@@ -146,17 +146,17 @@ class Analyzer(Keeper):
         self._keys = {n: key.private_bytes_raw() for n, key in opening_keys.items()}
 
     def take(self, data: bytes) -> Opened | None:
-        """Open a batch; the same one again gives the same, and spends nothing more.
+        """Open a batch; opening it again gives the same result, and spends nothing more.
 
-        None if all its reports are kept, to be counted with later batches.
+        Return None if all its reports are kept, to be counted with later batches.
 
         Raises
         ------
         ProtocolError
-            The shuffler's fault, for what is no batch of this task, or another batch under a number
-            that was taken.
+            The shuffler's fault, for bytes that are no batch of this task, or another batch under a
+            number that was taken.
         BudgetError
-            If the ledger does not cover it: then none of its records counts as seen.
+            If the ledger does not cover it: then none of its records is noted as seen.
         """
         has_dummies, adds_dummies = self.task.dummies is not None, self.task.adds_dummies
         how = self._task_id, self._record_size, self._shuffler_key
@@ -213,7 +213,7 @@ class Analyzer(Keeper):
         )
 
     def _require_keys(self, batch: Batch) -> None:
-        """Raise if dummies cannot be told from what does not open."""
+        """Raise if dummies cannot be distinguished from records that do not open."""
         missing = {record[0] for record in batch.records} - self._keys.keys()
         if missing and batch.num_dummies:
             numbers = ", ".join(map(str, sorted(missing)))
@@ -232,7 +232,7 @@ class Analyzer(Keeper):
     def _parts(
         self, batch: Batch, texts: Mapping[int, list[bytes]], num_unopened: int
     ) -> list[Part]:
-        """Return a batch's parts, each with the number of reports that are honest for certain."""
+        """Return a batch's parts, each with a lower bound on its number of honest reports."""
         task, num_opened = self.task, batch.num_opened
         num_valid = {
             key: task.asked.codec.decode_valid(each)[0].num_reports for key, each in texts.items()
@@ -240,7 +240,7 @@ class Analyzer(Keeper):
         num_junk = num_unopened + sum(len(texts[key]) - num_valid[key] for key in texts)
         num_users = num_valid
         if task.num_slots > 1:
-            # A device sends so much junk at most; each repeated record may be another device's.
+            # A device sends at most num_slots junk records; each repeat may be another device's.
             num_junk = -(-num_junk // task.num_slots)
             num_fresh = num_unopened + sum(map(len, texts.values()))
             users = (batch.num_true or 0) - num_junk - (len(batch.records) - num_fresh)
@@ -248,7 +248,7 @@ class Analyzer(Keeper):
         most = max(batch.num_dishonest, task.most_dishonest(num_opened))
         hidden = task.most_hidden(most, num_junk=num_junk, num_opened=num_opened)
         if task.adds_dummies:
-            hidden += batch.num_dummies  # all of which may be in any part
+            hidden += batch.num_dummies  # all may be in any one part
         return [
             Part(batch.number, key, number, max(0, users - hidden), texts[key], users)
             for (key, number), users in zip(num_valid.items(), num_users.values(), strict=True)
@@ -256,11 +256,11 @@ class Analyzer(Keeper):
         ]
 
     def _keep_all_but(self, counted: Sequence[Part], number: int, own: Sequence[Part]) -> None:
-        """Note what is counted with a batch, and keep its own parts that are not."""
+        """Note the parts that are counted with a batch, and keep its own parts that are not."""
         is_kept, decode = int(not counted), self.task.asked.codec.decode_valid
         self._store.change("UPDATE batches SET is_kept = ? WHERE number = ?", (is_kept, number))
         change = "UPDATE parts SET counted_in = ? WHERE batch = ? AND key = ?"
-        for part in counted:  # nothing is there of its own
+        for part in counted:  # its own parts have no row to update
             self._store.change(change, (number, part.batch, part.key))
         for part in own:
             if part not in counted:
@@ -280,7 +280,7 @@ class Analyzer(Keeper):
         return sorted(found)
 
     def _fresh(self, batch: Batch) -> Sequence[bytes]:
-        """Return the records that were in no other batch, and note that they are in this one."""
+        """Return the records that were in no earlier batch, and note that they are in this one."""
         self._store.insert_new("batches", "number, root", [(batch.number, batch.root)])
         digests = [hashlib.sha256(record).digest()[:16] for record in batch.records]
         rows = [(digest, batch.number) for digest in sorted(digests)]  # the order of the table
@@ -294,7 +294,7 @@ class Analyzer(Keeper):
         return list(record_of.values())
 
     def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
-        """Return the opened records, by the number of their key, and the number of others."""
+        """Return the opened records by the number of their key, and the number of unopened ones."""
         texts: dict[int, list[bytes]] = {}
         info = inner_info(self._task_id)
         with Processes() as processes:
@@ -302,7 +302,7 @@ class Analyzer(Keeper):
             for number, key in self._keys.items():
                 sealed = [each[1:] for each in records if each[0] == number]
                 pages = (sealed[at : at + PAGE] for at in range(0, len(sealed), PAGE))
-                # The key goes along with the function: an engine may store the pages.
+                # The key is part of the function: an engine may store the pages.
                 opened = engine(partial(open_texts, key, info, kind=self.task.seal), pages)
                 found = [text for page in opened for text in page]
                 texts[number] = [text for text in found if text is not None]
@@ -314,16 +314,16 @@ class Analyzer(Keeper):
         return dict(self._store.rows(query))
 
     def kept(self) -> list[int]:
-        """Return the numbers of batches that have none: their reports count with later ones."""
+        """Return the numbers of batches without a result, whose reports count with later ones."""
         return [row[0] for row in self._store.rows("SELECT number FROM batches WHERE is_kept = 1")]
 
 
 def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
     """Return the parts to count together: none if they have too few honest reports.
 
-    Those with most honest reports, until these are as many as in the least batch, and each other
-    one for which the task's promise holds. So a part that is too small for the promise weakens
-    nothing that is said of those that are not.
+    These are the parts with the most honest reports, until their total reaches the number in the
+    smallest batch, and each other part for which the task's promise holds. So a part that is too
+    small for the promise does not weaken the guarantee of larger parts.
     """
     parts = sorted(parts, key=lambda part: part.num_honest, reverse=True)
     sizes = [part.num_honest for part in parts]
@@ -337,9 +337,9 @@ def _together(task: Task, parts: Sequence[Part]) -> list[Part]:
 
 
 def result_of(task: Task, opened: Opened) -> Result:
-    """Return estimates and guarantee of a batch, as of any other collection."""
+    """Return estimates and guarantee of a batch, as for any other collection."""
     asked = task.asked
-    # Its guarantee counts honest reports only.
+    # The guarantee counts honest reports only.
     deployed = FinishedShuffling(account=lambda *_: opened.guarantee)
     planned = plan(
         asked.question,

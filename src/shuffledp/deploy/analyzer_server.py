@@ -27,7 +27,7 @@ _POLL_PATIENCE_SECONDS: Final = 1.0
 
 
 def open_analyzer(settings: AnalyzerSettings, engine: Engine | None = None) -> Analyzer:
-    """Return the analyzer of a file of settings, whose seals the engine opens."""
+    """Return the analyzer of a file of settings; the engine opens its seals."""
     task = settings.read_task()
     return Analyzer(
         task,
@@ -43,8 +43,8 @@ def open_analyzer(settings: AnalyzerSettings, engine: Engine | None = None) -> A
 def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
     """Open a batch, write its result, and return the number of counted reports.
 
-    None is counted, and nothing written, of a batch that is kept. Done again it spends nothing, and
-    leaves what was said as it is.
+    For a batch that is kept return 0, and write nothing. A repeated call spends nothing, and leaves
+    the published result as it is.
     """
     opened, task = analyzer.take(data), analyzer.task
     if opened is None:
@@ -56,7 +56,7 @@ def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
 
 
 class AnalyzerWatch(Watch):
-    """Follows an analyzer, and keeps why it refuses which batches."""
+    """Watch of an analyzer, with the reason of refusal of each refused batch."""
 
     def __init__(self, ledger: Path | None = None, now: Callable[[], float] = time.time) -> None:
         super().__init__("analyzer")
@@ -66,7 +66,7 @@ class AnalyzerWatch(Watch):
         self.look("start", "the shuffler has not been asked yet")
 
     def shuffler_answered(self) -> None:
-        """Note that the shuffler is there."""
+        """Note that the shuffler answers."""
         self.set("shuffler_answers", 1)
         self.set("shuffler_answered_timestamp_seconds", self._now())
         self.look("start", "")
@@ -89,13 +89,13 @@ class AnalyzerWatch(Watch):
         self.store_works()
 
     def refused(self, number: int, error: ShuffledpError) -> None:
-        """Note that nothing is said of a batch."""
+        """Note that a batch is refused, and gets no result."""
         self.refusals[number] = str(error)
         event = "budget_refused" if isinstance(error, BudgetError) else "batch_refused"
         self.say(event, batch=number, reason=str(error))
 
     def tick(self, num_published: int) -> None:
-        """Bring the numbers up to date."""
+        """Update the metrics."""
         self.set("batches", num_published, "published")
         self.set("batches", len(self.refusals), "refused")
         if self._ledger is not None:
@@ -115,8 +115,8 @@ def analyzer_service(
 ) -> Iterator[http.Service]:
     """Hold one task's analyzer, ready to be served.
 
-    With ``accept_clock`` the clock is believed, however far it is from where it should be; it is
-    noted for who destroys keys.
+    With ``accept_clock`` the clock is trusted, however wrong it seems; its time is stored, since
+    the destruction of keys depends on it.
     """
     settings = read()
     watch, results = AnalyzerWatch(settings.ledger), settings.store / "results"
@@ -142,6 +142,7 @@ def analyzer_service(
             def use() -> None:
                 analyzer.replace_keys(keys)
                 lists.update(known)
+                watch.refusals.clear()  # a budget that was raised may cover these batches now
 
             return use
 
@@ -181,12 +182,12 @@ def analyzer_service(
         )
         try:
             yield http.Service(app=app, task=task, watch=watch, settings=settings)
-        finally:  # who stops it to destroy a key goes by when it ran last
+        finally:  # the destruction of a key depends on the time of the last run
             analyzer.note_time(clock())
 
 
 async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:
-    """Fetch and publish what the shuffler has, and let it forget that."""
+    """Fetch and publish the shuffler's batches, and let it forget them."""
     sealed = await asyncio.to_thread(shuffler.sealed)
     watch.shuffler_answered()
     for number in sealed:

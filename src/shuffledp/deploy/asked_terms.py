@@ -1,4 +1,4 @@
-"""What a collection asks, as JSON in its terms, and randomized reports as bytes of one size.
+"""Terms of a collection: its question as JSON, and randomized reports as bytes of one size.
 
 Layout: docs/explanation/report-encoding.md; docs/reference_client.py makes the same bytes.
 """
@@ -27,7 +27,7 @@ from shuffledp.randomizers.base import LocalRandomizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCodec:
-    """How one row of ``Reports.data`` stands in bytes: little-endian, in the row's order."""
+    """Encoding of one row of ``Reports.data`` in bytes: little-endian, in the row's order."""
 
     randomizer: LocalRandomizer
     dtype: np.dtype[Any]
@@ -55,7 +55,7 @@ class ReportCodec:
         return [row.tobytes() for row in flat.reshape(len(flat), *self.row_shape)]
 
     def decode(self, encoded: Sequence[bytes]) -> Reports:
-        """Return the reports that bytes stand for; nothing is checked but their number."""
+        """Return the reports that bytes encode; nothing is checked but their size."""
         sizes = {len(each) for each in encoded} - {self.num_report_bytes}
         if sizes:
             size = f"reports of {self.randomizer.name} have {self.num_report_bytes}"
@@ -65,16 +65,16 @@ class ReportCodec:
         return Reports(data=data, fingerprint=self.randomizer.fingerprint)
 
     def decode_valid(self, encoded: Sequence[bytes]) -> tuple[Reports, int]:
-        """Return the reports that the randomizer could have made, and how many it could not.
+        """Return the reports that the randomizer could have made, and the number of other ones.
 
-        Users are not trusted: one of them may hand in bytes that stand for no report, and that must
-        not keep the others' from being counted. Each invalid one costs some log2(n) aggregations.
+        Users are not trusted: one of them may send bytes that encode no report, and that must not
+        keep the others' from being counted. Each invalid one costs some log2(n) aggregations.
         """
         valid = self._counted([each for each in encoded if len(each) == self.num_report_bytes])
         return self.decode(valid), len(encoded) - len(valid)
 
     def _counted(self, encoded: Sequence[bytes]) -> Sequence[bytes]:
-        """Return those that can be aggregated, halving what cannot be."""
+        """Return the reports that can be aggregated, halving a list that cannot be."""
         try:
             self.randomizer.aggregate(self.decode(encoded))
         except ShuffledpError:
@@ -86,16 +86,16 @@ class ReportCodec:
 
 
 def json_bytes(value: object) -> bytes:
-    """Return JSON text in the one form that is digested."""
+    """Return JSON text in its only canonical form, which is digested."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-#: Most dummies that may be asked of a device on average: 0.1 seconds to seal.
+#: Largest mean number of dummies of a device: 0.1 seconds to seal.
 MOST_OWN_DUMMIES: Final = 1_000
 
 _MOST_SHOWN = 20
 
-# What values of the wrong kind, size or depth raise.
+# Exceptions raised by values of the wrong kind, size or depth.
 _FAULTS = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _LONGEST_TEXT = 1000
 _INTEGERS = ("threshold", "num_buckets", "subset_size", "num_steps", "window", "num_hashes")
@@ -103,21 +103,21 @@ _INTEGERS = ("threshold", "num_buckets", "subset_size", "num_steps", "window", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTerms:
-    """A question, what each user runs on the answer, and how reports travel; see `of`.
+    """A question, the randomizer of each user, and the encoding of reports; see `of`.
 
     Parameters
     ----------
     question : Question
-        What is asked.
+        The question that is asked.
     randomizer : LocalRandomizer
-        What each user runs, once.
+        The randomizer that each user runs, once.
     codec : ReportCodec
         Its reports as bytes.
     epsilon0 : float
-        Local epsilon that was asked for, in nats; the randomizer's own is at most that. ``inf``
+        Local epsilon that was asked for, in nats; the randomizer's own is at most this. ``inf``
         for answers without noise, which only dummies hide.
     text : str
-        The question in words, as users are to read it.
+        The question in words, as users read it.
 
     Examples
     --------
@@ -162,22 +162,22 @@ class AskedTerms:
 
     @property
     def search(self) -> Search | None:
-        """Where the search stands of which a round is asked; None for other questions."""
+        """State of the search that asks one of its rounds; None for other questions."""
         return getattr(self.question, "search", None)
 
     @property
     def rounds(self) -> int:
-        """Number of rounds in which each device sends a report, for a search among dummies."""
+        """Number of rounds in which each device sends a report, for a search with dummies."""
         return self.question.num_rounds if self.search and self.search.is_for_all else 1
 
     @property
     def num_answers(self) -> int:
-        """Number of possible answers of which each has dummies."""
+        """Number of possible answers, each of which has dummies."""
         law: Any = self.randomizer
         return int(law.domain_size) if self.search else len(self.question.labels)
 
     def require_dummies(self, law: DummyLaw, most: float = math.inf, whose: str = "device") -> None:
-        """Raise unless reports are the possible answers, and dummies no more than ``most``."""
+        """Raise unless reports are the possible answers, and dummies at most ``most`` in mean."""
         if self.randomizer.name != "k-rr":
             raise ParameterError(
                 f"dummies = {law} do not go with {self.randomizer.name}: take the randomizer k-rr, "
@@ -199,12 +199,12 @@ class AskedTerms:
 
     @property
     def law(self) -> bytes:
-        """Digest of all that decides what a report says; reports of one law are alike."""
+        """Digest of all that determines a report's distribution; reports of one law are alike."""
         return wire.digest(b"law", json.dumps(self.to_json_dict(), sort_keys=True).encode())
 
     @property
     def integers(self) -> bytes:
-        """JSON of the integers of the law, in hexadecimal: for clients that do not compute them."""
+        """JSON of the integers of the law, in hexadecimal, for clients that do not compute them."""
         base = getattr(self.randomizer, "base", self.randomizer)
         law = getattr(base, "law", base)  # piecewise keeps its integers together
         found = {name: getattr(law, name, None) for name in _INTEGERS}
@@ -213,15 +213,15 @@ class AskedTerms:
 
     @property
     def question_digest(self) -> bytes:
-        """Digest of what is asked, whatever the order of the choices, the law and the spelling."""
+        """Digest of the question, whatever the order of the choices, the law and the spelling."""
         words = " ".join(self.text.casefold().split())
         asked = [words, sorted(self.question.labels), self.question.to_json_dict()]
         return wire.digest(b"question", json.dumps(asked, sort_keys=True).encode())
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return the question, its choices and what a report tells, for the user to read.
+        """Return the question, its choices and the meaning of a report, for the user to read.
 
-        What the terms say stands in JSON strings, so that it cannot write to a terminal.
+        Texts from the terms stand in JSON strings, so that they cannot control a terminal.
         """
         labels, particulars = self.question.labels, self.question.to_json_dict()
         shown = ", ".join(json.dumps(label) for label in labels[:_MOST_SHOWN])
@@ -265,16 +265,16 @@ class AskedTerms:
         }
 
     def to_json(self) -> bytes:
-        """Return them as JSON text, in the one way."""
+        """Return the terms as JSON text, in canonical form."""
         return json_bytes(self.to_json_dict())
 
     @classmethod
     def from_json_dict(cls, written: Any) -> "AskedTerms":
-        """Return the terms that `to_json_dict` wrote; raise for others, or another law."""
+        """Return the terms that `to_json_dict` wrote; raise for other ones, or another law."""
         try:
             text = written.get("text", "")
             if not isinstance(text, str):
-                raise TypeError("text")  # said below, as all else
+                raise TypeError("text")  # reported below, as all other faults
             question = question_from_json(written["question"], tuple(written["labels"]))
             loss = written["epsilon0"]
             asked = cls.of(
@@ -288,7 +288,7 @@ class AskedTerms:
             reason = str(error) if isinstance(error, ShuffledpError) else repr(error)
             raise DataError(f"the terms ask no question that is known here: {reason}") from None
         for ours, theirs in zip(question.labels, written["labels"], strict=False):
-            if ours != theirs:  # no text of a user becomes such a label
+            if ours != theirs:  # no text of a user is normalized to such a label
                 raise DataError(
                     f"the terms have the label {theirs!a}, and text becomes {ours!a}: "
                     "write labels composed (Unicode NFC), with plain spaces, none at the ends, and "

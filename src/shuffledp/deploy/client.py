@@ -1,7 +1,7 @@
-"""A client: randomizes an answer once, keeps the report, and sends that same one until it arrives.
+"""A client: randomizes an answer once, keeps the report, and sends the same one until it arrives.
 
-It needs neither compiled loops nor tables: `numpy` and `cryptography` are enough, and `httpx` where
-it is to send by itself.
+It needs neither compiled loops nor tables: `numpy` and `cryptography` are enough, and `httpx` if
+it sends by itself.
 """
 
 import os
@@ -28,25 +28,25 @@ _TABLES: Final = (
 )
 _STORE: Final = Layout(kind="client store", mark=b"sdpc", version=1, tables=_TABLES)
 
-# After which sending again changes nothing. Whoever is late stays it: under the next epoch's id a
-# report whose first answer was lost would count twice.
+# Answers after which sending again changes nothing. A late report stays late: under an id of the
+# next epoch, a report whose first answer was lost would count twice.
 _FINAL: Final = (Answer.ACCEPTED, Answer.REPLAYED, Answer.LATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a user agrees to.
+    """Limits on the tasks that a user agrees to.
 
     Parameters
     ----------
     max_epsilon0 : float
-        Largest local epsilon of a report, in nats: what protects the user if the shuffler does not.
+        Largest local epsilon of a report, in nats: the user's protection if the shuffler fails.
     least_batch : int
-        Fewest reports among which theirs is to be released, at least 1; by default 2, since a
-        shuffler that releases single reports hides nobody, unless it adds the task's dummies: with
-        them a limit of 2 is met by any batch.
+        Smallest number of reports in a batch with the user's report, at least 1; by default 2, as
+        a shuffler that releases single reports hides nobody, unless it adds the task's dummies:
+        with them a limit of 2 is met by any batch.
     operator_key : bytes, optional
-        The operator from whom a task is accepted, by the public key in it; by default any.
+        Public key of the only operator whose tasks are accepted; by default any operator.
     no_local_noise : bool
         Whether answers may be sent without noise, so that shuffler and analyst together would see
         them, if ``max_epsilon0`` is infinite too; refused by default.
@@ -86,7 +86,7 @@ class Kept(NamedTuple):
 
     report_id: bytes
     epoch: int
-    #: Where devices send dummies these are among it, in the order of their bytes.
+    #: The report in bytes; if devices send dummies, it and its dummies in bytewise order.
     report: bytes
 
 
@@ -96,12 +96,12 @@ class Client(Keeper):
     Parameters
     ----------
     task : Task
-        What is asked; its guarantee is computed anew.
+        The task; its guarantee is computed anew.
     store : path, optional
         File for the randomized report, readable by its owner only. By default a file of the task
         in the user's folder for state, so that nobody answers twice by mistake.
     limits : Limits, optional
-        What the user agrees to, by default any task that releases no single reports.
+        Limits that the user agrees to, by default any task that releases no single reports.
 
     Raises
     ------
@@ -144,7 +144,7 @@ class Client(Keeper):
         (limits or Limits()).require(task)
         self.task, self._round = task, task.round
         self._draws = task.asked.search is not None and not task.asked.search.is_for_all
-        # Facts of a task of its own; those of a search's rounds lie in one store.
+        # Names of facts end with the round, since all rounds of a search share one store.
         self._of_round = f" of round {task.round}" if task.asked.search else ""
         if store is None:
             store = default_store(task)
@@ -157,7 +157,7 @@ class Client(Keeper):
             raise
 
     def _require_round(self) -> None:
-        """Raise for a round of a search whose secret coin was not tossed here, or of two tasks."""
+        """Raise for a round of a search whose draw is not in this store, or of two tasks."""
         if not self._draws:
             return
         if self._round > 1 and self._fact("turn", "") is None:
@@ -178,14 +178,14 @@ class Client(Keeper):
         return self._store.fact(name + (self._of_round if of is None else of))
 
     def _note(self, name: str, value: int | bytes) -> None:
-        """Note something of this task."""
+        """Store a fact of this task."""
         self._store.set_fact(name + self._of_round, value)
 
     @property
     def num_missed(self) -> int:
-        """Number of earlier rounds of a search that no report of this device is known to be in.
+        """Number of earlier rounds of a search not known to have a report of this device.
 
-        What it sends in others is hidden by fewer than the task says.
+        Its reports in other rounds are hidden by fewer reports than the task states.
         """
         if not self._draws:
             return 0
@@ -203,14 +203,14 @@ class Client(Keeper):
     ) -> Kept:
         """Randomize an answer, once; later calls return the same report, whatever the answer.
 
-        The report is on disk before this returns. Its epoch is the one of ``now``, seconds since
-        1970, by default of the clock. ``code`` is for tasks that admit those who have one; a report
-        that was not admitted gets its id from the code that is given now.
+        The report is on disk before this returns. Its epoch is the epoch of ``now``, seconds since
+        1970, by default the clock's time. ``code`` is for tasks that admit only holders of codes; a
+        report that was not admitted gets its id from the code that is given now.
 
         Raises
         ------
         DataError
-            If the value is none of the answers.
+            If the value is not a possible answer.
         ProtocolError
             If the task takes no reports at this time.
         """
@@ -259,13 +259,13 @@ class Client(Keeper):
         return kept._replace(report_id=report_id)
 
     def kept(self) -> Kept | None:
-        """Return the report that was made, also once it is done."""
+        """Return the randomized report, also once it is done; None if there is none."""
         query = "SELECT id, epoch, report FROM reports WHERE round = ?"
         rows = self._store.rows(query, (self._round,))
         return Kept(*rows[0]) if rows else None
 
     def _kept_to_send(self) -> Kept:
-        """Return the report that was made; raise if none was."""
+        """Return the randomized report; raise if there is none."""
         if (kept := self.kept()) is None:
             raise DataError("there is no report to send: answer first")
         return kept
@@ -278,7 +278,7 @@ class Client(Keeper):
         Raises
         ------
         ProtocolError
-            For a list that is over, or has a smaller serial than one that was seen before.
+            For a list that has expired, or has a smaller serial than one that was seen before.
         """
         lists = {"shuffler_serial": shuffler, "analyzer_serial": analyzer}
         for name, each in lists.items():
@@ -303,10 +303,10 @@ class Client(Keeper):
         ).encode()
 
     def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:
-        """Hand the kept report in, and return what became of it; once it is done, send nothing.
+        """Send the kept report, and return the shuffler's answer; once it is done, send nothing.
 
-        What is answered with EARLY, UNKNOWN_KEY or NOT_ADMITTED may be sent again later; all else
-        is the end of it. ``now`` is the time, seconds since 1970, by default of the clock.
+        A report answered with EARLY, UNKNOWN_KEY or NOT_ADMITTED may be sent again later; all other
+        answers are final. ``now`` is the time, seconds since 1970, by default the clock's.
 
         Raises
         ------
@@ -315,11 +315,11 @@ class Client(Keeper):
         ProtocolError
             If a server breaks the protocol, or its keys are over, old or not the other's.
         NoAnswerError
-            If a server gives no answer for so long: nothing is lost, send again later.
+            If a server does not answer in this time: nothing is lost, send again later.
         """
         if self.is_done:
             return Answer(self._fact("answer"))
-        self._kept_to_send()  # before anybody is asked for keys
+        self._kept_to_send()  # raises before any server is asked for keys
         try:
             from shuffledp.deploy.remote import Server, fetch_keys
         except ModuleNotFoundError as error:
@@ -341,12 +341,12 @@ class Client(Keeper):
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to send."""
+        """True if nothing is left to send."""
         query = "SELECT is_done FROM reports WHERE round = ?"
         return bool(self._store.value(query, (self._round,)))
 
     def done(self, answer: Answer = Answer.ACCEPTED) -> None:
-        """Note what became of the report, after which it may not have to be sent any more."""
+        """Store the shuffler's answer; if it is final, the report is not sent again."""
         with self._store.transaction():
             if answer in _FINAL:
                 change = "UPDATE reports SET is_done = 1 WHERE round = ?"
@@ -355,7 +355,7 @@ class Client(Keeper):
 
 
 def default_store(task: Task) -> Path:
-    """Return the default path of a user's report of a task, or of all rounds of a search."""
+    """Return the default path of the store of a task, or of all rounds of a search."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "shuffledp" / f"{task.collection_id.hex()}.db"
 
@@ -363,7 +363,7 @@ def default_store(task: Task) -> Path:
 def fleet_turns(task: Task, num_values: int) -> NDArray[np.uint64]:
     """Return the round that each simulated device answers, from a secret of this user's own.
 
-    Kept in the default store, so that later rounds have the same ones.
+    The secret is kept in the default store, so that all rounds use the same draws.
     """
     path = default_store(task)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -381,7 +381,7 @@ def fleet_turns(task: Task, num_values: int) -> NDArray[np.uint64]:
 
 
 def fleet_values(task: Task, texts: Iterable[Any], num_values: int) -> Iterator[NDArray[np.int32]]:
-    """Yield the values of simulated devices in a round of a search, each with its own drawn."""
+    """Yield the values of simulated devices in a round of a search, each with its own draw."""
     question: Any = task.asked.question
     draws = task.asked.search is not None and not task.asked.search.is_for_all
     turns, done = fleet_turns(task, num_values) if draws else None, 0

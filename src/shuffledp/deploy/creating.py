@@ -1,4 +1,4 @@
-"""A new task: what a plan decides of it, and the folder with its keys and settings."""
+"""A new task: its fields that a plan decides, and the folder with its keys and settings."""
 
 import math
 import time
@@ -45,10 +45,10 @@ def _require_for_devices(plan: Plan) -> None:
 
 
 def promise_of(plan: Plan, text: str = "", **said: str) -> dict[str, Any]:
-    """Return the fields of a task that a plan decides, with epsilon and delta as they are said.
+    """Return the fields of a task that a plan decides, with epsilon and delta as given.
 
-    Raise `DataError` where devices cannot answer it. A plan that is saved, or planned by a form, is
-    of a uniform shuffle, the only one that a sorted batch is.
+    Raise `DataError` if devices cannot answer it. A plan from a file or a form assumes a uniform
+    shuffle, the only kind that a sorted batch realizes.
     """
     _require_for_devices(plan)
     name, loss = plan.randomizer.name, plan.asked_epsilon0
@@ -83,12 +83,12 @@ def create_task(
 ) -> Task:
     """Write a task that begins now, its keys, and the settings of both servers into a new folder.
 
-    Devices reach the servers where they listen, unless ``fields`` say where else. ``remedy`` is
-    what to change where the promise does not hold.
+    Devices reach the servers where they listen, unless ``fields`` has other URLs. ``remedy`` is
+    added to the error if the promise does not hold.
     """
     if folder.exists():
         raise ParameterError(f"{folder} exists: choose another folder with out=...")
-    if fields["asked"].search:  # the devices of a round must not be parted
+    if fields["asked"].search:  # the devices of a round must be in one epoch
         fields["num_epochs"] = 1
     operator = Ed25519PrivateKey.generate()
     urls = (f"http://{each}" for each in listen)

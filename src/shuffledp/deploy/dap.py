@@ -1,15 +1,15 @@
-"""Tasks of the Distributed Aggregation Protocol: what a batch of randomized reports in one keeps.
+"""Tasks of the Distributed Aggregation Protocol: guarantee of a batch of randomized reports.
 
-A device that runs k-ary randomized response and hands the outcome in as a one-hot vector
-(Prio3Histogram), or as a bit (Prio3Count), lets two aggregators that do not work together learn
-how often each outcome came up, and nothing else. That is what a shuffler's batch says too: the
-histogram is a function of the multiset of reports, and the multiset of the histogram. So whatever
-is proved of a uniform shuffle of min_batch_size reports is proved of such a batch, as long as a
-report is in one batch and that is collected once, which the protocol asks for.
+A device that runs k-ary randomized response and submits the outcome as a one-hot vector
+(Prio3Histogram), or as a bit (Prio3Count), lets two aggregators that do not collude learn the
+number of times of each outcome, and nothing else. A shuffler's batch reveals the same: the
+histogram is a function of the multiset of reports, and the multiset of the histogram. So all
+that is proved of a uniform shuffle of min_batch_size reports is proved of such a batch, if a report
+is in one batch only and a batch is collected once, as the protocol requires.
 
 Layout: ``TaskConfiguration`` of draft-ietf-ppm-dap-18, sections 4.1 and 4.2; type codes of the
-VDAFs from draft-irtf-cfrg-vdaf. Whoever reads such a task checks that min_batch_size is enough for
-the privacy that is claimed, which nothing in it says (ietf-wg-ppm/draft-ietf-ppm-dap#271).
+VDAFs from draft-irtf-cfrg-vdaf. A reader of such a task must check that min_batch_size is enough
+for the claimed privacy, which nothing in it states (ietf-wg-ppm/draft-ietf-ppm-dap#271).
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ _OTHER_VDAFS: Final = {2: "Prio3Sum", 3: "Prio3SumVec", 5: "Prio3MultihotCountVe
 
 @dataclass(frozen=True, slots=True)
 class DapTask:
-    """What matters for privacy of a task's configuration."""
+    """Fields of a task's configuration that matter for privacy."""
 
     info: bytes
     leader_url: str
     helper_url: str
-    #: Fewest reports in a batch that is collected.
+    #: Smallest number of reports in a batch that is collected.
     min_batch_size: int
     vdaf: str
     #: Outcomes of the randomizer: buckets of the histogram, or the two values of a bit.
@@ -78,7 +78,7 @@ class DapTask:
 
 
 def _require_known(extensions: bytes, whole: Reader) -> None:
-    """Raise unless all extensions are known, and each is there once, in their order."""
+    """Raise unless all extensions are known, in order of their types, each once."""
     reader = Reader(extensions, "DAP task's extensions", Fault.OPERATOR)
     last = -1
     while not reader.is_at_end:
@@ -94,7 +94,7 @@ def _require_known(extensions: bytes, whole: Reader) -> None:
 
 
 def _vdaf(kind: int, config: bytes, whole: Reader) -> tuple[str, int]:
-    """Return the name of a VDAF, and how many outcomes its one-hot reports tell apart."""
+    """Return the name of a VDAF, and the number of outcomes of its one-hot reports."""
     if kind not in (_COUNT, _HISTOGRAM):
         name = _OTHER_VDAFS.get(kind, f"0x{kind:08x}")
         what = f"VDAF {name} does not aggregate one-hot reports: Prio3Histogram and Prio3Count do"

@@ -1,4 +1,4 @@
-"""What roles keep: SQLite files, durable and of one program at a time; or see `postgres`."""
+"""Stores of all roles: durable SQLite files, each of one program at a time; or see `postgres`."""
 
 import errno
 import os
@@ -22,19 +22,19 @@ _BUSY = ("database is locked", "database table is locked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What a kind of SQLite file looks like."""
+    """Layout of one kind of SQLite file."""
 
-    # What it holds, for messages, such as "relay store", and four bytes that tell it from others.
+    # Name in messages, such as "relay store", and four bytes that mark files of this kind.
     kind: str
     mark: bytes
-    # Version of the tables; newer files are refused. The statements that make them, but facts.
+    # Version of the tables; newer files are refused. The statements that make all tables but facts.
     version: int
     tables: tuple[str, ...]
-    # By version: the statements that lead to the next one.
+    # By version: the statements that convert to the next version.
     steps: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def steps_from(self, version: int, place: object) -> list[str]:
-        """Return the statements that lead here from a version; raise if some are unknown."""
+        """Return the statements that convert from a version to this one; raise if unknown."""
         versions = range(version, self.version)
         if version > self.version or not all(each in self.steps for each in versions):
             raise DataError(
@@ -48,7 +48,7 @@ _NOTING_SECONDS: Final = 15.0
 
 
 class Keeper:
-    """What holds something open, by default a store, until the end of a ``with`` block."""
+    """Holder of an open resource, by default a store, until the end of a ``with`` block."""
 
     _store: Any
     _noted = 0.0
@@ -60,16 +60,16 @@ class Keeper:
         self.close()
 
     def close(self) -> None:
-        """Let go of it; all is on disk already."""
+        """Close it; all is on disk already."""
         self._store.close()
 
     def last_time(self) -> float | None:
-        """Return the time noted last; None if there is none."""
+        """Return the time that was stored last; None if there is none."""
         found: float | None = self._store.fact("last_time")
         return found
 
     def note_time(self, now: float | None) -> None:
-        """Store the time, some times a minute; nothing if a clock says none."""
+        """Store the time, at most every 15 seconds; do nothing for None."""
         if now is not None and now - self._noted >= _NOTING_SECONDS:
             with self._store.transaction():
                 self._store.set_fact("last_time", int(now))
@@ -77,7 +77,7 @@ class Keeper:
 
 
 def write_new(path: Path, data: bytes, *, mode: int) -> None:
-    """Write a file that must not exist, on disk when this returns."""
+    """Write a new file, which must not exist; it is on disk when this returns."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
         file.flush()
@@ -97,16 +97,15 @@ class Database(Keeper):
 
     Every change is on disk when `transaction` ends: a write-ahead log with ``synchronous=FULL``
     survives a killed program and a power cut alike. The file is locked as long as it is open, so
-    that two programs cannot go on from the same state; the operating system lets go of it if the
-    program is killed. It is made readable by its owner only. A file that is a link, of another
-    user, kind, version or collection, damaged or in use is refused.
+    that two programs cannot continue from the same state; the operating system releases the lock if
+    the program is killed. It is made readable by its owner only. A file that is a link, of another
     """
 
     def __init__(self, path: Path, layout: Layout, *, collection: bytes = b"") -> None:
         self._path, self._kind = path, layout.kind
         with self._told():
             self._make_private(path, os.O_CREAT)
-            for end in ("-wal", "-shm", "-journal"):  # new ones have the permissions of the file
+            for end in ("-wal", "-shm", "-journal"):  # new ones inherit the file's permissions
                 with suppress(FileNotFoundError):
                     self._make_private(path.with_name(path.name + end), 0)
             # One thread at a time may use it.
@@ -119,7 +118,7 @@ class Database(Keeper):
             raise
 
     def _make_private(self, path: Path, flags: int) -> None:
-        """Make a file, or see that it is no link, and let nobody else read it."""
+        """Make a file, or check that it is no link; let nobody else read it."""
         try:
             file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | flags, 0o600)
         except OSError as error:
@@ -159,25 +158,25 @@ class Database(Keeper):
         return True
 
     def wipe_log(self) -> None:
-        """Empty the log, which has what was deleted from the tables, which overwrite it."""
+        """Empty the log, which still has deleted rows that the tables have overwritten."""
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def rewrite(self) -> None:
-        """Leave nothing of what was deleted, in file and log, at the cost of writing all anew.
+        """Leave no trace of deleted rows in file and log, at the cost of writing the whole file.
 
         SQLite overwrites deleted rows, but not the copies that stay where it moved rows to another
-        page. A table that is dropped takes its pages with it, and needs `wipe_log` only.
+        page. A dropped table takes its pages with it, and needs `wipe_log` only.
         """
         self.rows("VACUUM")
         self.wipe_log()
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; return how many rows it changed."""
+        """Run a statement; return the number of rows that it changed."""
         with self._told():
             return self._connection.execute(statement, values).rowcount
 
     def insert_new(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Insert rows but those whose keys are there already; return how many were inserted."""
+        """Insert rows with new keys, skip the others; return the number of inserted rows."""
         places = ", ".join("?" * (columns.count(",") + 1))
         statement = f"INSERT INTO {table} ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING"  # noqa: S608  # names of ours
         with self._told():
@@ -199,15 +198,15 @@ class Database(Keeper):
         return found[0][0] if found else None
 
     def fact(self, name: str) -> Any:
-        """Return the value noted under a name; None if there is none."""
+        """Return the value stored under a name; None if there is none."""
         return self.value("SELECT value FROM facts WHERE name = ?", (name,))
 
     def set_fact(self, name: str, value: int | bytes) -> None:
-        """Note something under a name."""
+        """Store a value under a name."""
         self.change("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
     def _prepare(self, layout: Layout, collection: bytes) -> None:
-        """Lock the file and make its tables, or see that they are ours."""
+        """Lock the file and make its tables, or check that they are ours."""
         with self._told():
             self._connection.executescript(_PRAGMAS)
             self._connection.execute("BEGIN EXCLUSIVE")
@@ -229,7 +228,7 @@ class Database(Keeper):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn what goes wrong with the file into one line."""
+        """Turn an error of the file into one line."""
         try:
             yield
         except sqlite3.Error as error:

@@ -1,8 +1,8 @@
-"""Requests to a server that is not trusted: no larger answers than can be, and not for ever.
+"""Requests to a server that is not trusted, with bounds on the size and time of its answers.
 
-Every request may be repeated without harm, so a lost answer is no problem: what fails on the way is
-tried again. Waiting times double from 0.1 to 5 seconds, each shortened by a random part so that
-clients do not come back all at once.
+Every request may be repeated without harm, so a failed request or a lost answer is tried again.
+Waiting times double from 0.1 to 5 seconds, each shortened by a random part so that clients do not
+come back all at once.
 """
 
 import json
@@ -19,7 +19,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.deploy.database import Keeper
 
-#: Of what says little: a status, an acknowledgement, an error.
+#: Largest size of a short answer: a status, an acknowledgement, an error.
 MOST_SHORT_BYTES = 1 << 14
 
 _LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
@@ -35,11 +35,11 @@ _TOO_SLOW = 408
 
 
 class NoAnswerError(ShuffledpError, ConnectionError):
-    """The server gives no answer; what was saved goes on when the program is started again."""
+    """The server does not answer; a restarted program continues with its saved state."""
 
 
 class RefusedError(ShuffledpError, ValueError):
-    """The server says, with a status below 500 that is not 2xx, that a request is wrong."""
+    """The server refuses a request as wrong, with a status below 500 that is not 2xx."""
 
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message)
@@ -58,12 +58,12 @@ def cautions_about(url: str, server: str) -> list[str]:
 
 
 class HttpClient(Keeper):
-    """A connection to a server, with patience in seconds; messages call it by ``server``."""
+    """A connection to a server, with patience in seconds; messages name it by ``server``."""
 
     def __init__(
         self, url: str, *, server: str, patience_seconds: float, client: httpx.Client | None = None
     ) -> None:
-        # A proxy of the environment must not stand between two programs of one machine.
+        # A proxy of the environment must not come between two programs of one machine.
         is_near = _host(url, server) in _LOOPBACK_HOSTS
         self._url, self._server = url.rstrip("/"), server
         self._patience = patience_seconds
@@ -86,7 +86,7 @@ class HttpClient(Keeper):
     ) -> bytes:
         """Return the body of the answer to a request, at most ``most`` bytes; tried until it comes.
 
-        `RefusedError` says that trying again would not change anything, and `DataError` that the
+        `RefusedError` means that trying again would not change anything, and `DataError` that the
         answer is too large, or compressed.
         """
         headers = {"Accept-Encoding": "identity"}
@@ -131,12 +131,12 @@ class HttpClient(Keeper):
             deadline.cancel()
 
     def _note_socket(self, event: str, told: dict[str, Any]) -> None:
-        """Remember the connection in use; httpx tells of each."""
+        """Remember the connection in use; httpx reports each one."""
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             self._socket = told["return_value"].get_extra_info("socket")
 
     def _cut(self) -> None:
-        """End the connection in use: whoever waits for it learns that nothing comes any more."""
+        """End the connection in use, so that the thread that waits for it stops waiting."""
         if self._socket is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)

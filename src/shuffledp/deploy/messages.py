@@ -1,9 +1,9 @@
-"""What clients, shuffler and analyzer send each other, as bytes; nothing here reads or writes.
+"""Messages between clients, shuffler and analyzer, as bytes; nothing here reads or writes.
 
 Layout: docs/explanation/deployment-format.md. A client seals a randomized report twice: for the
 analyzer, and around that for the shuffler. The outer seal is bound to task, epoch and report id, so
-that a copy under another id does not open; the inner one to the task alone. A batch is sorted by
-its bytes: the order tells nothing that the multiset does not.
+that a copy under another id does not open; the inner one to the task alone. Records of a batch are
+sorted by their bytes: their order reveals nothing beyond the multiset.
 """
 
 import hashlib
@@ -21,30 +21,30 @@ from shuffledp.deploy.wire import Fault, Reader, Reason, opaque, uint
 
 REPORT_ID_BYTES: Final = 16
 
-#: Seconds before and after the time of a signed request in which it is taken.
+#: Seconds by which the time of a signed request may differ from the server's clock.
 REQUEST_SECONDS: Final = 300
 
-#: Most reports in one upload, and bytes.
+#: Largest number of reports in one upload, and of bytes.
 MOST_REPORTS: Final = 1000
 MOST_UPLOAD_BYTES: Final = 1 << 22
 
-# Behind which the records of a device stand, where there may be several.
+# Size of the number of records, which precedes them where a device may send several.
 _COUNT_BYTES: Final = 2
 
-#: Numbers that a key can have: that of an epoch has the number ``epoch % NUM_KEYS``.
+#: Number of distinct key numbers: the key of an epoch has the number ``epoch % NUM_KEYS``.
 NUM_KEYS: Final = 256
 
 _LONG_KEY: Final = SIZES["hybrid"].public_key
 _BATCH_MAGIC: Final = b"sdpB\x00\x02"
-_DUMMIES_MAGIC: Final = b"sdpB\x00\x03"  # with one more number, of the true reports
+_DUMMIES_MAGIC: Final = b"sdpB\x00\x03"  # its head also has the number of true reports
 _KEYS_LABEL: Final = b"sdp1 keys "
 
-#: Whose keys a list has: signed with it, so that one server's list does not pass for the other's.
+#: Server that owns a list of keys; signed with it, so that neither list passes for the other.
 Role = Literal["shuffler", "analyzer"]
 
 
 class Answer(IntEnum):
-    """What became of a report; the answer to an upload has one byte for each, in their order.
+    """Outcome of a report; the answer to an upload has one byte for each report, in order.
 
     Examples
     --------
@@ -53,11 +53,11 @@ class Answer(IntEnum):
     """
 
     ACCEPTED = 0
-    REPLAYED = 1  # another one has its id: for a client that sends again, it is there already
-    LATE = 2  # its epoch is over, and nobody knows any more whether the report had come in time
+    REPLAYED = 1  # another report has its id: on a repeated upload, the same one sealed anew
+    LATE = 2  # its epoch is over, and it is not known any more if an earlier copy came in time
     EARLY = 3  # its epoch has not begun
     UNKNOWN_KEY = 4
-    NOT_ADMITTED = 5  # its id is of no code that the shuffler was given
+    NOT_ADMITTED = 5  # its id derives from no code that the shuffler was given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +66,18 @@ class SealKey:
 
     number: int
     public_key: bytes
-    #: The epoch of a key of the shuffler's; the first in which one of the analyzer's is used.
+    #: Epoch of a shuffler's key; first epoch in which an analyzer's key is used.
     first_epoch: int = 0
 
     def encode(self) -> bytes:
-        """Return it as DAP's HpkeConfig, behind the epoch."""
+        """Return the key as bytes: its epoch, then DAP's HpkeConfig."""
         kind: Seal = "hybrid" if len(self.public_key) == _LONG_KEY else "x25519"
         config = uint(self.number, 1) + SIZES[kind].suite + opaque(self.public_key, 2)
         return uint(self.first_epoch, 4) + config
 
     @classmethod
     def read(cls, reader: Reader, kind: Seal) -> Self:
-        """Take one from a message of a task whose texts are sealed in this way."""
+        """Read a key of the given kind from a message."""
         first_epoch, number = reader.uint(4), reader.uint(1)
         wrong = f"a key is of another suite than {kind}, the task's"
         reader.expect(SIZES[kind].suite, wrong, Reason.MISMATCH)
@@ -91,20 +91,20 @@ class SealKey:
 class SignedKeys:
     """The keys of one server, numbered and signed for a task by its operator; newest first."""
 
-    #: How many keys the server was ever given. A later list has a larger serial.
+    #: Number of keys that the server was ever given. A later list has a larger serial.
     serial: int
-    #: Seconds since 1970 after which it is not to be used.
+    #: Seconds since 1970 after which the list must not be used.
     not_after: int
     keys: tuple[SealKey, ...]
     signature: bytes = b""
 
     def signed(self, operator: Ed25519PrivateKey, role: Role, task_id: bytes) -> Self:
-        """Return the list as the operator has signed it for a server of a task."""
+        """Return the list, signed by the operator for a server of a task."""
         text = _signed_keys(role, task_id, replace(self, signature=b"").encode())
         return replace(self, signature=operator.sign(text))
 
     def encode(self) -> bytes:
-        """Return it as bytes."""
+        """Return the list as bytes."""
         keys = opaque(b"".join(each.encode() for each in self.keys), 2)
         return uint(self.serial, 8) + uint(self.not_after, 8) + keys + self.signature
 
@@ -112,7 +112,7 @@ class SignedKeys:
     def decode(
         cls, data: bytes, operator_key: bytes, role: Role, task_id: bytes, kind: Seal = "x25519"
     ) -> Self:
-        """Return the list if the operator has signed it for a server of a task; raise else."""
+        """Return the list if the operator has signed it for a server of a task; raise otherwise."""
         reader = Reader(data, "list of keys", Fault.OPERATOR)
         serial, not_after = reader.uint(8), reader.uint(8)
         inner = Reader(reader.opaque(2), "list of keys", Fault.OPERATOR)
@@ -134,7 +134,7 @@ class SignedKeys:
         return self.key_from(epoch, first=epoch)
 
     def key_from(self, epoch: int, first: int = 0) -> SealKey:
-        """Return the analyzer's key of an epoch: the newest that is used by then."""
+        """Return the analyzer's key of an epoch: the newest one in use by then."""
         begun = [each for each in self.keys if first <= each.first_epoch <= epoch]
         if not begun:
             what = f"the list has no key for epoch {epoch}: its operator should run "
@@ -142,7 +142,7 @@ class SignedKeys:
         return max(begun, key=lambda key: key.first_epoch)
 
     def require_current(self, now: float, least_serial: int = 0) -> None:
-        """Raise for a list that is over, or older than one that was seen before."""
+        """Raise for a list that has expired, or is older than one seen before."""
         if now > self.not_after:
             what = f"the list of keys ended {now - self.not_after:.0f} seconds ago: check the "
             what += "clock; if it is right, the operator should run shuffledp keys rotate"
@@ -182,10 +182,10 @@ class Report:
         analyzer: SealKey,
         num_slots: int = 1,
     ) -> Self:
-        """Seal a randomized report; each time anew, and always the same report under its id.
+        """Seal a randomized report anew; an id always belongs to the same report.
 
-        With slots for the user's dummies these stand among the ``reports``, and nothing outside
-        the seals tells how many there are.
+        If the task has devices send dummies, ``reports`` includes them, and nothing outside the
+        seals reveals their number.
         """
         number, info = uint(analyzer.number, 1), inner_info(task_id)
         records = sorted(number + seal(each, analyzer.public_key, info) for each in reports)
@@ -197,7 +197,7 @@ class Report:
         return cls(report_id=report_id, epoch=epoch, key=shuffler.number, sealed=sealed)
 
     def encode(self) -> bytes:
-        """Return it as bytes, of one length for every report of a task."""
+        """Return the report as bytes, of one length for every report of a task."""
         return self.report_id + uint(self.epoch, 4) + uint(self.key, 1) + self.sealed
 
 
@@ -218,10 +218,10 @@ def sealed_size(report_bytes: int, kind: Seal = "x25519") -> int:
 
 
 def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]:
-    """Return the records in what one device sealed to the shuffler: none if it is not well made.
+    """Return the records in the text that one device sealed; none if the text is malformed.
 
-    They are in order, all different, and under one key of the analyzer's: whoever could spread
-    dummies over several keys would choose in which part of a batch they count.
+    Records must be sorted, distinct, and under one key of the analyzer: a device that could spread
+    dummies over several keys would choose in which parts of a batch they count.
     """
     if num_slots > 1:
         number, text = int.from_bytes(text[:_COUNT_BYTES]), text[_COUNT_BYTES:]
@@ -238,19 +238,19 @@ def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]
 def shares_in(
     page: Iterable[bytes | None], keys: Container[int], record_size: int, num_slots: int
 ) -> list[bytes]:
-    """Return the records of each device that was opened, one after the other, where they are sound.
+    """Return the share of each device whose text opened and is well-formed: its joined records.
 
-    Shares differ in the analyzer's key, in the seals and in the number of records alone.
+    Shares differ only in the analyzer's key, in the seals and in the number of records.
     """
     found = (b"".join(records_of(each, record_size, num_slots)) for each in page if each)
     return [each for each in found if each and each[0] in keys]
 
 
 def apart(held: frozenset[bytes], new: Iterable[bytes], size: int) -> frozenset[bytes]:
-    """Return held and new shares, less each of several records with one of another share.
+    """Return held and new shares, without new shares that repeat a record of another share.
 
-    No honest device has one; else whoever sends a record often would make a batch of more reports
-    than records, which is none.
+    Shares of honest devices never do. A record sent often could otherwise give a batch with more
+    reports than records, which is invalid.
     """
     both = held.union(new)
     if all(len(share) == size for share in both):
@@ -264,20 +264,20 @@ def apart(held: frozenset[bytes], new: Iterable[bytes], size: int) -> frozenset[
 
 
 def classes(sizes: Mapping[int, int], least: int, *, is_one: bool) -> set[int]:
-    """Return the keys of the classes of at least this size, or the largest's alone."""
+    """Return the keys of the classes of at least this size, or of the largest such class only."""
     keys = sorted((size, key) for key, size in sizes.items() if size >= least)
     return {key for _, key in (keys[-1:] if is_one else keys)}
 
 
 def split(text: bytes, size: int) -> list[bytes]:
-    """Return the pieces of a text, each of this size but perhaps the last."""
+    """Return the pieces of a text, each of this size except perhaps the last."""
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def decode_upload(
     body: bytes, report_bytes: int, num_slots: int = 1, kind: Seal = "x25519"
 ) -> list[Report]:
-    """Return the reports in a body; raise, as the client's fault, for any other size of it."""
+    """Return the reports in a body; raise, as the client's fault, for a body of another size."""
     sizes = report_bytes, num_slots, kind
     size, most = report_size(*sizes), most_reports(*sizes)
     number, left = divmod(len(body), size)
@@ -294,7 +294,7 @@ def signed_request(task_id: bytes, method: str, path: str, time: bytes) -> bytes
 
 
 def decode_answers(body: bytes, number: int) -> list[Answer]:
-    """Return the answer to each of ``number`` reports; else raise, as the shuffler's fault."""
+    """Return the answer to each of ``number`` reports; otherwise raise, as the shuffler's fault."""
     reader = Reader(body, "answer to an upload", Fault.SHUFFLER)
     if len(body) != number:
         raise reader.error(f"{len(body):,} bytes for {number:,} reports")
@@ -306,7 +306,7 @@ def decode_answers(body: bytes, number: int) -> list[Answer]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the shuffler releases: records in the order of their bytes, which tells nothing."""
+    """Batch that the shuffler releases: records in bytewise order, which reveals nothing."""
 
     task_id: bytes
     number: int
@@ -314,15 +314,15 @@ class Batch:
     last_epoch: int
     #: Bytes of each record.
     record_size: int
-    #: How many distinct reports were opened for the batch, those held back or dropped included, and
-    #: how many of these may be dishonest.
+    #: Number of distinct reports opened for the batch, including those held back or dropped, and
+    #: upper bound on the number of dishonest ones among them.
     num_opened: int
     num_dishonest: int
     records: tuple[bytes, ...]
-    #: SHA-256 of the records: names the batch, and what is spent for it.
+    #: SHA-256 of the records; identifies the batch, and its entry in a ledger.
     root: bytes
     signature: bytes
-    #: How many records are reports, where the others are dummies; None for a task without dummies.
+    #: Number of true reports, where the other records are dummies; None for a task without dummies.
     num_true: int | None = None
 
     @classmethod
@@ -347,7 +347,7 @@ class Batch:
         return replace(batch, signature=shuffler.sign(batch._head()))
 
     def _head(self) -> bytes:
-        """Return the signed bytes: all but the records, for which their root stands."""
+        """Return the signed bytes: all but the records, which their root represents."""
         numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
         magic, counts = _BATCH_MAGIC, [self.num_opened, self.num_dishonest, len(self.records)]
         if self.num_true is not None:
@@ -357,17 +357,17 @@ class Batch:
 
     @property
     def num_dummies(self) -> int:
-        """How many records belong to nobody."""
+        """Number of dummies among the records."""
         return 0 if self.num_true is None else len(self.records) - self.num_true
 
     @property
     def num_held(self) -> int:
-        """How many reports were opened for it, and are not in it."""
+        """Number of reports that were opened for the batch and are not in it."""
         return self.num_opened - len(self.records) + self.num_dummies
 
     @staticmethod
     def number_of(data: bytes) -> int:
-        """Return the number that a batch says it has, which `decode` has yet to check."""
+        """Return the number that a batch claims to have, which `decode` has yet to check."""
         start = len(_BATCH_MAGIC) + wire.DIGEST_BYTES + 2 * wire.NUMBER_BYTES
         return int.from_bytes(data[start : start + wire.NUMBER_BYTES], "big")
 
@@ -386,7 +386,7 @@ class Batch:
         *,
         has_dummies: bool = False,
     ) -> Self:
-        """Return the batch if the shuffler of this task has signed it; raise for all else."""
+        """Return the batch if the shuffler of this task has signed it; raise otherwise."""
         reader = Reader(data, "batch", Fault.SHUFFLER)
         wrong = "it is no batch of this version, or has dummies where the task has none, or has not"
         reader.expect(_DUMMIES_MAGIC if has_dummies else _BATCH_MAGIC, wrong, Reason.MISMATCH)
@@ -411,7 +411,7 @@ class Batch:
         records = tuple(split(body, size))
         if hashlib.sha256(body).digest() != root:
             raise reader.error("its records are not those that were signed", Reason.FORGED)
-        if list(records) != sorted(records):  # O(n) of what is sorted
+        if list(records) != sorted(records):  # O(n) if they are sorted
             raise reader.error("its records are not sorted")
         sizes = size, num_opened, num_dishonest
         return cls(task_id, number, first, last, *sizes, records, root, signature, num_true)

@@ -1,4 +1,4 @@
-"""The two servers as devices, a simulated fleet, analyzer and operator reach them over HTTP."""
+"""HTTP clients of both servers, for devices, a simulated fleet, the analyzer and the operator."""
 
 import functools
 import math
@@ -20,7 +20,7 @@ from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason, uint
 
-#: What a result is made of.
+#: Files of a result.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
 
 #: Seconds to try again while a server does not answer.
@@ -30,7 +30,7 @@ _MOST_FILE_BYTES = 1 << 28
 
 
 class Server(HttpClient):
-    """A role as others reach it; a context manager."""
+    """Client of the server in one role; a context manager."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Server(HttpClient):
         return SignedKeys.decode(data, task.operator_key, role, task.task_id, task.seal)
 
     def upload(self, body: bytes) -> list[Answer]:
-        """Hand in reports; return what became of each."""
+        """Send reports; return the answer to each."""
         answers = self._ask("POST", "/reports", MOST_SHORT_BYTES, body)
         size = messages.report_size(*self._task.sizes)
         return messages.decode_answers(answers, len(body) // size)
@@ -85,7 +85,7 @@ class Server(HttpClient):
         return {**numbers, "refused": refused}
 
     def _said(self, path: str, **kinds: type) -> dict[str, Any]:
-        """Return a JSON object that has something of its kind under each name."""
+        """Return a JSON object that has a value of the given type under each name."""
         found = json_of(self._ask("GET", path, 1 << 20))
         if not isinstance(found, dict) or not all(
             isinstance(found.get(name), kind) for name, kind in kinds.items()
@@ -104,9 +104,9 @@ def _numbers(found: list[Any]) -> list[int]:
 
 
 def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKeys]:
-    """Return both lists; raise if the servers say other things of the analyzer's."""
+    """Return both lists; raise if the servers serve different lists of the analyzer's keys."""
     sealing, opening = shuffler.keys(), analyzer.keys()
-    if (said := shuffler.keys("analyzer_keys")) != opening:  # else some devices are led apart
+    if (said := shuffler.keys("analyzer_keys")) != opening:  # some devices would get other keys
         serials = f"serials {said.serial} and {opening.serial}"
         what = f"shuffler and analyzer serve other keys of the analyzer, {serials}: "
         remedy = "send nothing now; if it stays so, ask the operator"
@@ -125,10 +125,10 @@ def send_values(
 ) -> dict[str, int]:
     """Send the answers of simulated devices, each randomized once; return the counts of answers.
 
-    ``values`` are blocks as a checked column yields them, of a search's round as
-    `client.fleet_values` does; ``codes`` one each if there are any. What
-    is on its way when this is killed may be sent twice by another run: real devices keep their
-    report, see `client.Client`.
+    ``values`` are blocks as a checked column yields them, for a search's round as
+    `client.fleet_values` does; ``codes`` are one each, if any. Reports under way when this process
+    is killed may be sent twice by another run: real devices keep their report, see
+    `client.Client`.
     """
     asked, task_id, num_slots = task.asked, task.task_id, task.num_slots
     entropy = Entropy.from_operating_system()
@@ -179,8 +179,8 @@ def collect_results(
     """Fetch the newest result, or the result of one batch, into a folder.
 
     Return the batch's number and the privacy record, whose guarantee is recomputed from the task
-    for as many honest reports as the analyzer says. Waits until there is one, at most
-    ``wait_seconds``; ``on_wait`` is told what for, and when the task is over.
+    for the number of honest reports that the analyzer states. Waits until there is a result, at
+    most ``wait_seconds``; ``on_wait`` is given the reason, and notice when the task is over.
     """
     waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
     was_outside: bool | None = None
@@ -199,7 +199,7 @@ def collect_results(
                 raise DataError(what)
             if wait_seconds is not None and waited >= wait_seconds:
                 raise DataError(f"no result yet, {waited:g} seconds on: {_awaited(task)}")
-            is_outside = task.epoch_at(time.time()) is None  # of all epochs: over, or not begun
+            is_outside = task.epoch_at(time.time()) is None  # the task is over, or not begun
             if on_wait is not None and is_outside is not was_outside:
                 on_wait(f"no result yet: {_awaited(task)}")
             was_outside = is_outside
@@ -212,13 +212,13 @@ def collect_results(
 
 
 def _awaited(task: Task) -> str:
-    """Report what a result waits for."""
+    """Return the event for which a result waits."""
     when = "when its epoch and the time of grace are over, if it has enough reports"
     return f"a batch is released {when}; {task.state_at(time.time())}"
 
 
 def checked_record(task: Task, data: bytes) -> dict[str, Any]:
-    """Return a privacy record of the analyzer's, if it is one of the task and says what is proved.
+    """Return an analyzer's privacy record, if it is the task's and its guarantee is proved.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def checked_record(task: Task, data: bytes) -> dict[str, Any]:
 
 
 def _check_dummies(task: Task, found: Any, num_honest: int) -> None:
-    """Raise unless a record says what is left without the task's dummies."""
+    """Raise unless a record states the guarantee without the task's dummies."""
     least = task.without_dummies(num_honest).epsilon_upper
     said, number = _at(found, "without_dummies", "epsilon", "upper"), _at(found, "num_dummies")
     is_more = type(said) in (int, float) and said >= least * (1.0 - 1e-9)

@@ -1,4 +1,4 @@
-"""Whether what was put back from a backup is all there, and what goes on from it."""
+"""Checks that a server restored from a backup is complete, and consistent with it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.output import PRIVACY_FILE
-from shuffledp.core.errors import ShuffledpError
+from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.analyzer_server import open_analyzer
 from shuffledp.deploy.http_client import json_of
@@ -24,6 +24,8 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 
     A store that does not open, or is of another task, raises; nothing is changed.
     """
+    if settings.database is None and not any(settings.store.glob("*.db")):
+        raise DataError(f"{settings.store} holds no store: put the backup back there")
     with opened(settings) as server:
         if isinstance(settings, ShufflerSettings):
             return _verify_shuffler(server, settings)
@@ -31,14 +33,14 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 
 
 def opened(settings: ShufflerSettings | AnalyzerSettings) -> Any:
-    """Return the shuffler or the analyzer of a file of settings, with all that serving opens."""
+    """Return the shuffler or the analyzer of a file of settings, opened as for serving."""
     if isinstance(settings, ShufflerSettings):
         return open_shuffler(settings)
     return open_analyzer(settings)
 
 
 def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[str, list[str]]:
-    """Check that sealed batches are there, and that what waits can be opened."""
+    """Check that sealed batches are there, and that waiting reports can be opened."""
     task, public = shuffler.task, signing_key(settings.signing_key).public_key().public_bytes_raw()
     size, wrong = sealed_size(task.asked.codec.num_report_bytes, task.seal), []
     sealed, unreleased = shuffler.sealed_after(0), shuffler.unreleased()
@@ -68,7 +70,7 @@ def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[st
 
 
 def _verify_analyzer(analyzer: Analyzer, settings: AnalyzerSettings) -> tuple[str, list[str]]:
-    """Check that each batch that was taken has its result and was spent, and the other way."""
+    """Check that each taken batch has its result and its entry in the ledger, and vice versa."""
     taken, wrong = analyzer.taken(), []
     for number, root in taken.items():
         if fault := _result_fault(settings.store / "results" / str(number), root):

@@ -3,7 +3,7 @@
 HPKE (RFC 9180) in base mode with HKDF-SHA256 and AES-128-GCM, a fresh key pair for each text; keys
 are encapsulated by DHKEM(X25519, HKDF-SHA256), or by the hybrid of ML-KEM-768 and X25519 (X-Wing,
 draft-connolly-cfrg-xwing-kem), which stays closed unless both are broken. Ed25519 (RFC 8032) for
-signatures. All take their randomness from the operating system, also where routes come from a seed.
+signatures. All randomness comes from the operating system, even where routes come from a seed.
 Between two users who share a key: AES-128 in SIV mode (RFC 5297), which needs no nonce, and
 HKDF-SHA256 (RFC 5869) for new keys.
 """
@@ -29,22 +29,22 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
 from shuffledp.core.entropy import Entropy
 
-#: How texts are sealed. A seal that is recorded today is opened by breaking X25519 later, or,
-#: of the hybrid, X25519 and ML-KEM-768.
+#: Key encapsulation of a seal. A recorded seal can be opened later by breaking X25519, a recorded
+#: hybrid seal only by breaking both X25519 and ML-KEM-768.
 Seal = Literal["x25519", "hybrid"]
 
-#: Of a key that two owners of mail keys share.
+#: Size of a key that the owners of two mail keys share.
 SHARED_KEY_BYTES: Final = 32
 
 
 class Sizes(NamedTuple):
-    """What a way to seal costs in bytes, and how RFC 9180 numbers it (KEM, KDF, AEAD)."""
+    """Sizes in bytes of one way to seal, and its suite in RFC 9180 (KEM, KDF, AEAD)."""
 
     suite: bytes
     public_key: int
-    #: What is added to a text: the encapsulated key and a tag.
+    #: Bytes added to a text: the encapsulated key and a tag.
     added: int
-    #: Most keys in a list, which takes less than 64 KiB.
+    #: Largest number of keys in a list, which must take less than 64 KiB.
     most_keys: int
 
 
@@ -56,14 +56,14 @@ SIZES: Final[dict[Seal, Sizes]] = {
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 _HYBRID: Final = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 _SEED_BYTES: Final = 32
-_LATTICE_BYTES: Final = 1184  # of a public key, before those of X25519
+_LATTICE_BYTES: Final = 1184  # ML-KEM-768 part of a public key, before the X25519 part
 
-# Any scalar: it is only asked whether a public key has a small order.
+# Any scalar serves: the exchange only detects public keys of small order.
 _PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 
 
 class HybridKey:
-    """A private key of ML-KEM-768 and X25519: both follow from 32 bytes, as X-Wing has them."""
+    """Private key of ML-KEM-768 and X25519, both derived from a seed of 32 bytes as in X-Wing."""
 
     __slots__ = ("_public", "_seed", "opener")
 
@@ -76,7 +76,7 @@ class HybridKey:
         self.opener = MLKEM768X25519PrivateKey(lattice, curve)
 
     def private_bytes_raw(self) -> bytes:
-        """Return the bytes from which it is made."""
+        """Return the seed."""
         return self._seed
 
     def public_key(self) -> "HybridKey":
@@ -88,7 +88,7 @@ class HybridKey:
         return self._public
 
 
-#: A private key to which texts are sealed; both kinds are kept as 32 bytes.
+#: A private key that opens seals; both kinds are stored as 32 bytes.
 MailKey = X25519PrivateKey | HybridKey
 
 
@@ -100,7 +100,7 @@ def new_mail_key(kind: Seal) -> MailKey:
 
 
 def mail_key(kind: Seal, private: bytes) -> MailKey:
-    """Return the private key of 32 bytes."""
+    """Return the private key that 32 bytes encode."""
     return X25519PrivateKey.from_private_bytes(private) if kind == "x25519" else HybridKey(private)
 
 
@@ -112,7 +112,7 @@ def seal(text: bytes, public_key: bytes, info: bytes) -> bytes:
 
 
 def _hybrid_public(public_key: bytes) -> MLKEM768X25519PublicKey:
-    """Return a public key of the hybrid; `ValueError` for bytes that are none."""
+    """Return a hybrid public key; raise `ValueError` for invalid bytes."""
     lattice, curve = public_key[:_LATTICE_BYTES], public_key[_LATTICE_BYTES:]
     return MLKEM768X25519PublicKey(
         MLKEM768PublicKey.from_public_bytes(lattice), X25519PublicKey.from_public_bytes(curve)
@@ -136,7 +136,7 @@ def shared_key(private_key: X25519PrivateKey, public_key: bytes, context: bytes)
 
 
 def new_keys(key: bytes, number: int, info: bytes) -> list[bytes]:
-    """Return keys that follow from another, and from which it does not follow."""
+    """Return keys derived from another one, which they do not reveal."""
     data = HKDFExpand(SHA256(), number * SHARED_KEY_BYTES, info).derive(key)
     return [data[at : at + SHARED_KEY_BYTES] for at in range(0, len(data), SHARED_KEY_BYTES)]
 

@@ -1,21 +1,21 @@
 """The shuffler: takes in sealed reports, batches them by time, strips, sorts, releases, forgets.
 
-Time is handed in, so that a test can have its own. What it keeps is in one SQLite file and one file
-a batch, or in PostgreSQL and objects where several processes take in. Keys that open reports are
+Time is an argument, so that a test can set its own. The store is one SQLite file and one file a
+batch, or PostgreSQL and objects where several processes take in reports. Keys that open reports are
 files of their own, one an epoch, which are deleted when the epoch is over and its batch sealed:
-from then on nobody opens what was copied from here.
+from then on nobody can open a copy of the reports.
 
 A batch is *closed* when its members are fixed, *sealed* when its file is on disk, *fetched* when
-the analyzer says that it has it, and then only its counts are left. Whatever happens in between,
-the step can be done again.
+the analyzer confirms that it has it, and then only its counts are left. A step that is interrupted
+can be done again.
 
-A record tells the number of the analyzer's key, so the analyzer can part a batch by it. Each such
-class is released only if it alone is enough; what is not is *held*, stripped of all but the inner
-seal, for the next batch, or dropped.
+A record reveals the number of the analyzer's key, so the analyzer can split a batch by it. Each
+such class is released only if it alone is large enough; otherwise it is *held*, stripped of all
+but the inner seal, for the next batch, or dropped.
 
 With a shuffler's dummies each class that is released gets its own, however small it is otherwise.
-With those of devices a record's place is taken by a *share*, all that a device sent, and a batch is
-of one class, so that its head says how many devices there are.
+With devices' dummies a *share*, all records that a device sent, takes the place of a record, and a
+batch is of one class, so that its head states the number of devices.
 """
 
 import hashlib
@@ -55,13 +55,13 @@ GRACE_SECONDS: Final = 3600
 # Reports of an epoch are a table of their own, so that it is dropped as a whole: in SQLite in the
 # order of ids, which are random, so that the order of arrival is nowhere on disk.
 _REPORTS: Final = "CREATE TABLE {table} (id BLOB PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID"
-# Opened in the batch that ended with the epoch, and released in none; made anew with each batch.
+# Records opened for the batch that ended with the epoch, but not released; recreated each time.
 _HELD: Final = "CREATE TABLE held (record BLOB PRIMARY KEY, epoch INTEGER NOT NULL) WITHOUT ROWID"
 _TABLES: Final = (
-    "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # those with a table of reports
+    "CREATE TABLE epochs (epoch INTEGER PRIMARY KEY)",  # epochs with a table of reports
     "CREATE TABLE batches (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
     "first_epoch INTEGER NOT NULL, last_epoch INTEGER NOT NULL, size INTEGER, root BLOB)",
-    # Several rows a count, so that processes which count do not wait for each other.
+    # Several rows a count, so that processes that count do not wait for each other.
     "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
     _HELD,
@@ -94,13 +94,13 @@ class Shuffler(Keeper):
         batches: str | None = None,
         handed_out: Path | None = None,
     ) -> None:
-        """``sealing_keys`` are by epoch, for epochs that are not all opened.
+        """``sealing_keys`` are by epoch, for epochs with reports that are not opened.
 
         With a ledger each batch is spent before it is written, and waits if the budget is too
-        small. It is the shuffler's own: it counts the records, of which the analyzer may use fewer.
+        small. It is the shuffler's own: it counts all records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
         several processes may share; by default both are in ``folder``, for one process. If it adds
-        dummies ``handed_out`` has the numbers of batches that left, and is in no backup of those.
+        dummies, ``handed_out`` has the numbers of batches handed out, and is in no backup of those.
         """
         task.check()
         if task.adds_dummies:
@@ -113,28 +113,28 @@ class Shuffler(Keeper):
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=self._task_id)
         self._store = open_store(folder, database, _STORE, collection=self._task_id)
-        self._epochs: set[int] = set()  # known to have a table of reports
+        self._epochs: set[int] = set()  # epochs known to have a table of reports
         self.max_epoch_reports = math.inf  # see `is_full`
         self._num_in = Counter[int]()
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
         self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes, task.seal)
-        #: The analyzer's keys by number: what is sealed to another is no report.
+        #: The analyzer's keys by number; a record sealed to another key is no report.
         self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
     # ------------------------------------------------------------ taking in
     def take(self, reports: Sequence[Report], now: float) -> list[Answer]:
         """Take in reports of any number of uploads, in one transaction; O(log n) a report.
 
-        Says what became of each. Those that are accepted are on disk when this returns; those that
-        are refused cost the store nothing, and are counted with the next ones.
+        Return the answer to each. Accepted reports are on disk when this returns; refused reports
+        cost the store nothing, and are counted later.
         """
         refusals = [self._refusal(report, now) for report in reports]
         new: defaultdict[int, list[Report]] = defaultdict(list)
         for report, refusal in zip(reports, refusals, strict=True):
             if refusal is None:
                 new[report.epoch].append(report)
-            else:  # whatever epochs a stranger makes up, there is one count of those after the last
+            else:  # one count for all epochs after the last, whatever epochs a stranger makes up
                 epoch = min(report.epoch, self.task.num_epochs)
                 self._refused[epoch, refusal.name.lower()] += 1
         stored: dict[int, list[Answer]] = {}
@@ -147,7 +147,7 @@ class Shuffler(Keeper):
                     (at, each.name.lower()) for at, some in stored.items() for each in some
                 )
                 counts = Counter(became_of)
-                for epoch in new:  # what is sent again is accepted again, and counted once
+                for epoch in new:  # a report that is sent again is accepted again, and counted once
                     num_new = self._num_in[epoch] - before[epoch]
                     counts[epoch, "repeated"] = counts[epoch, "accepted"] - num_new
                     counts[epoch, "accepted"] = num_new
@@ -158,14 +158,14 @@ class Shuffler(Keeper):
         return [next(became[each.epoch]) if no is None else no for each, no in both]
 
     def is_full(self, epoch: int) -> bool:
-        """Return True if an epoch has all the reports that it may, as far as this process knows.
+        """Return True if an epoch has its maximum of reports, as far as this process knows.
 
-        What others took in is known when `num_unreleased` has counted.
+        Reports taken in by other processes are known when `num_unreleased` has counted.
         """
         return self._num_in[epoch] >= self.max_epoch_reports
 
     def prepare(self, now: float) -> None:
-        """Compute which ids are admitted in the open epochs and the next one; uses no database."""
+        """Compute the admitted ids of the open epochs and the next one; uses no database."""
         if self._admission is not None:
             self._admission.prepare(self.epochs_around(now))
 
@@ -180,11 +180,11 @@ class Shuffler(Keeper):
 
     @property
     def _num_closed(self) -> int:
-        """How many epochs have been closed."""
+        """Number of epochs that have been closed."""
         return int(self._store.fact("epochs_closed") or 0)
 
     def _refusal(self, report: Report, now: float) -> Answer | None:
-        """Return the reason to refuse a report, None if there is none; asks no store."""
+        """Return the reason to refuse a report, None if there is none; reads no store."""
         if report.epoch >= self.task.num_epochs or now < self._begin(report.epoch):
             return Answer.EARLY
         if now >= self.end_of(report.epoch) or report.epoch < self._known_closed:
@@ -198,7 +198,7 @@ class Shuffler(Keeper):
 
     def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
         """Store an epoch's reports with new ids; return the answer to each."""
-        if epoch < self._known_closed:  # its members are fixed, whatever a clock says now
+        if epoch < self._known_closed:  # its members are fixed, whatever the clock says now
             return [Answer.LATE] * len(reports)
         table = f"reports_{epoch:d}"
         if epoch not in self._epochs and epoch not in self.unreleased():
@@ -220,7 +220,7 @@ class Shuffler(Keeper):
         return self.task.start + epoch * self.task.epoch_seconds
 
     def end_of(self, epoch: int) -> float:
-        """Return until when reports of an epoch are taken in."""
+        """Return the time until which an epoch's reports are taken in, in seconds since 1970."""
         return self._begin(epoch + 1) + self._grace
 
     def _count(self, names: Iterable[tuple[int, str]]) -> None:  # or a Counter of them
@@ -258,7 +258,7 @@ class Shuffler(Keeper):
         return int(self._store.value(f"SELECT count(*) FROM reports_{epoch:d}"))  # noqa: S608
 
     def forget_key(self, epoch: int) -> None:
-        """Forget the key of an epoch; its file is for others to destroy."""
+        """Forget the key of an epoch; the caller destroys its file."""
         self._sealing_keys.pop(epoch, None)
 
     def try_store(self) -> None:
@@ -267,7 +267,7 @@ class Shuffler(Keeper):
             self._store.set_fact("tried", 1)
 
     def leads(self) -> bool:
-        """Whether this process, of all that share the store, closes epochs."""
+        """Return True if this process, of all that share the store, closes epochs."""
         return bool(self._store.leads())
 
     def states(self) -> dict[str, int]:
@@ -281,23 +281,24 @@ class Shuffler(Keeper):
         return found
 
     def num_short_epochs(self) -> int:
-        """Return the number of epochs closed since the first whose reports wait for more."""
+        """Return the number of closed epochs since the first with reports that wait for more."""
         closed = self._num_closed
         return max(0, closed - self._waiting_since(closed))
 
     def _waiting_since(self, default: int) -> int:
-        """Return the first epoch with reports that are stored."""
+        """Return the first epoch with stored or held reports; the default if there is none."""
         held = self._store.value("SELECT min(epoch) FROM held")
         return min([*self.unreleased(), default if held is None else held], default=default)
 
     # ------------------------------------------------------------ batches
     def closed(self, now: float) -> list[BatchState]:
-        """Close epochs that are over; return the batches that this process is to release now."""
+        """Close epochs that are over; return the batches that this process must release now."""
         if not self._store.leads():
             return []
         self.note_time(now)
         self._drop_handed_out()
-        # One after the other: so a batch is what is there of its epochs, and nothing else is.
+        self._delete_fetched()
+        # One batch at a time, so that all stored reports of its epochs are its members.
         if not self._batches_in("closed"):
             num_over = self.task.nth_epoch(now - self._grace)
             self._close(min(self.task.num_epochs, num_over))
@@ -316,7 +317,7 @@ class Shuffler(Keeper):
             first, waiting = self._num_closed, self._waiting_since(num_over)
             self._store.set_fact("epochs_closed", num_over)
             if waiting < num_over:
-                # Numbered by time, so that a store put back from a backup gives no number twice.
+                # Numbered by time, so that a store restored from a backup uses no number twice.
                 self._store.change(
                     "INSERT INTO batches VALUES (?, 'closed', ?, ?, NULL, NULL)",
                     (num_over, min(first, waiting), num_over - 1),
@@ -325,14 +326,14 @@ class Shuffler(Keeper):
     def lost_batch(self) -> int | None:
         """Return the number of the newest batch that was handed out, if the store lacks it.
 
-        Then it is older than that: all that it has of the batch's epochs and those before, and all
-        that waits, may have been handed out already, among other dummies.
+        Then the store is older than the batch: its reports of the batch's epochs and earlier ones,
+        and all that wait, may have been handed out already, with other dummies.
         """
         path = self._handed_out
         return None if path is None else added.lost_batch(self._store, path)
 
     def _drop_handed_out(self) -> None:
-        """Drop what an older store, put back from a backup, has of batches that were handed out."""
+        """Drop reports of batches already handed out that a store restored from a backup has."""
         if (number := self.lost_batch()) is None:
             return
         with self._store.transaction():
@@ -347,7 +348,7 @@ class Shuffler(Keeper):
         self._store.wipe_log()
 
     def _drop_reports(self, epochs: Iterable[int]) -> None:
-        """Delete the reports of epochs; their ids go with them."""
+        """Delete the reports of epochs, with their ids."""
         for epoch in epochs:
             self._store.change(f"DROP TABLE reports_{epoch:d}")
             self._store.change("DELETE FROM epochs WHERE epoch = ?", (epoch,))
@@ -384,7 +385,7 @@ class Shuffler(Keeper):
     def seal_dummies(
         self, held: Held, opened: Iterable[Sequence[bytes | None]]
     ) -> Collection[bytes]:
-        """Return new dummies for each class of records; none without a law. Uses no database."""
+        """Return new dummies for each class of records, none without a law; uses no database."""
         if not self.task.adds_dummies:
             return ()
         found = chain.from_iterable(map(self._shares_in, opened))
@@ -392,9 +393,9 @@ class Shuffler(Keeper):
         return added.sealed_dummies(self.task, numbers, self.inner_keys)
 
     def keep_dummies(self, state: BatchState, sealed: Collection[bytes]) -> Collection[bytes]:
-        """Return the dummies of a closed batch: what was kept of a class before, else these.
+        """Return the dummies of a closed batch: those kept for a class before, otherwise these.
 
-        On disk before anything is made of them: however often a batch is made, it is the same.
+        They are on disk before they are used: however often a batch is made, it is the same.
         """
         if not self.task.adds_dummies:
             return ()
@@ -410,12 +411,12 @@ class Shuffler(Keeper):
         opened: Iterable[Sequence[bytes | None]],
         dummies: Collection[bytes] = (),
     ) -> Written:
-        """Sort what is released of what was opened, and write the batch. Uses no database.
+        """Sort the released records, and write the batch; uses no database.
 
-        Released is each class of records under one key of the analyzer's that has the least batch
-        and, if all that may be dishonest are in it, as many honest reports as the least batch. With
-        dummies from here these hide a report, and their class needs the least batch only. With
-        those of devices it is the largest class alone.
+        A class of records, under one key of the analyzer, is released if it has at least the least
+        batch and, with all possible dishonest ones in it, the honest reports of the least batch.
+        With the shuffler's dummies, which hide a report, it needs the least batch only. With
+        devices' dummies only the largest such class is released.
         """
         adds_dummies, has_shares = self.task.adds_dummies, self.task.num_slots > 1
         new: set[bytes] = set()
@@ -467,12 +468,13 @@ class Shuffler(Keeper):
         return messages.shares_in(page, self.inner_keys, self._record_size, self.task.num_slots)
 
     def settle(self, state: BatchState, written: Written) -> BatchState:
-        """Note what became of a batch, and forget its reports but those that wait for more.
+        """Store the outcome of a batch, and forget its reports except those that wait for more.
 
-        What is too few waits for the next epoch's reports, or is dropped, as the task says.
+        Too few records wait for the next epoch's reports, or are dropped, as the task states;
+        records that the budget does not cover wait in either case, while there is a next epoch.
         """
         is_last = state.last_epoch == self.task.num_epochs - 1
-        holds = self.task.short_batch == "hold" and not is_last
+        holds = bool(written.refusal or self.task.short_batch == "hold") and not is_last
         short = "short" if holds else "dropped"
         found, size = ("sealed", written.size) if written.root else (short, None)
         held = written.held if holds else Held()
@@ -487,7 +489,7 @@ class Shuffler(Keeper):
                 self._hold(held, state.last_epoch)
                 if self.task.adds_dummies:
                     added.clear(self._store)
-                epochs = self._epochs_of(state)  # of which a missing key may be put back
+                epochs = self._epochs_of(state)  # a missing key of an epoch may be put back
                 gone = (each for each in epochs if found != "short" or each in self._sealing_keys)
                 self._drop_reports(gone)
                 names = Counter(counted).elements()
@@ -518,7 +520,7 @@ class Shuffler(Keeper):
         return self._batches_in("sealed", number)
 
     def fetch(self, number: int) -> bytes:
-        """Return a sealed batch, as often as it is asked for until it is forgotten."""
+        """Return a sealed batch; it can be repeated until the batch is forgotten."""
         return self.read(self.require_sealed(number))
 
     def require_sealed(self, number: int) -> BatchState:
@@ -542,12 +544,20 @@ class Shuffler(Keeper):
         return data
 
     def forget(self, number: int) -> None:
-        """Delete a batch that the analyzer has; nothing happens where that is done already."""
+        """Delete a batch that the analyzer has; do nothing if it is deleted already."""
         if self.batch(number).state not in ("sealed", "fetched"):
-            self.require_sealed(number)  # says what is wrong
+            self.require_sealed(number)  # raises
         with self._store.transaction():
             self._store.change("UPDATE batches SET state = 'fetched' WHERE number = ?", (number,))
-        self._batches.delete(number)
+        self._delete_fetched()
+
+    def _delete_fetched(self) -> None:
+        """Delete the files of fetched batches, which keep their root until their file is gone."""
+        query = "SELECT number FROM batches WHERE state = 'fetched' AND root IS NOT NULL"
+        for (number,) in self._store.rows(query):
+            self._batches.delete(number)
+            with self._store.transaction():
+                self._store.change("UPDATE batches SET root = NULL WHERE number = ?", (number,))
 
     def counts(self) -> dict[str, int]:
         """Return the number of reports by answer (accepted, late, replayed, ...) in all epochs."""

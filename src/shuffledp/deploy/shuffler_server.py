@@ -1,4 +1,4 @@
-"""The shuffler over HTTP: bodies are bytes as `messages` makes them, errors one line JSON.
+"""The shuffler over HTTP: bodies are bytes as in `messages`, errors one line of JSON.
 
 Reports that arrive together are stored in one transaction, and each is acknowledged when it is on
 disk.
@@ -31,17 +31,17 @@ from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
 
-#: Most reports that wait to be stored, and bytes; beyond them clients are told to come back.
+#: Largest number of reports that wait to be stored, and of bytes; beyond it clients must retry.
 MOST_WAITING: Final = 20_000
 _MOST_WAITING_BYTES: Final = 1 << 26
 
-# Told to clients when an epoch is full: only its operator changes that.
+# Seconds until clients may retry when an epoch is full, which only its operator can change.
 _FULL_SECONDS: Final = 600
 
 _ENOUGH_AT_ONCE = 1_000
 _TICK_SECONDS = 1.0
 
-# Counting what is stored reads all of it: it may take so large a part of the time.
+# Largest share of the time for counting stored reports, which reads all of them.
 _COUNTING_SHARE = 0.05
 
 _STATES = ("closed", "short", "sealed", "fetched", "dropped")
@@ -94,7 +94,7 @@ def shuffler_service(
 ) -> Iterator[http.Service]:
     """Hold one task's shuffler, ready to be served.
 
-    With ``accept_clock`` the clock is believed, however far it is from where it should be.
+    With ``accept_clock`` the clock is trusted, however wrong it seems.
     """
     settings = read()
     with open_shuffler(settings) as shuffler:
@@ -131,7 +131,7 @@ def shuffler_service(
 
 
 def destroy_by_hand(settings: ShufflerSettings, shuffler: Shuffler, epoch: int) -> bool:
-    """Destroy the key of one epoch; False if it is gone, `DataError` if it is still of use."""
+    """Destroy an epoch's key; False if it is gone, `DataError` if it is still needed."""
     path = files.key_path(settings.sealing_keys, epoch)
     if not path.exists():
         return False
@@ -149,39 +149,39 @@ def destroy_finished(shuffler: Shuffler, folder: Path) -> Iterator[int]:
     for epoch in shuffler.finished():
         is_ours = files.destroy_key(folder, epoch)
         shuffler.forget_key(epoch)
-        if is_ours:  # else another process of this shuffler has done it
+        if is_ours:  # otherwise another process of this shuffler has destroyed it
             yield epoch
 
 
 class ShufflerWatch(Watch):
-    """Follows a shuffler; called between its steps, on its thread."""
+    """Watch of a shuffler; called between its steps, on its thread."""
 
     def __init__(self, shuffler: Shuffler, keys: Path | None = None) -> None:
-        """``keys`` is the folder of keys of epochs, which are destroyed when they have served."""
+        """``keys`` is the folder of the epochs' keys, destroyed when they are no longer needed."""
         super().__init__("shuffler")
         self._shuffler, self._keys = shuffler, keys
         self._next_count, self._last_closed = 0.0, 0
         self.set("least_batch_reports", shuffler.task.min_batch)
 
     def stored(self, seconds: float, num_left: int) -> None:
-        """Note that reports are on disk, how long it took, and how many wait."""
+        """Note that reports are on disk, the seconds that this took, and the number that wait."""
         self.observe("commit_seconds", seconds)
         self.set("queue_reports", num_left)
         self.store_works()
 
     def clock_jumped(self, is_wrong: bool) -> None:
-        """Note whether the clock can be believed."""
+        """Note whether the clock can be trusted."""
         self.set("clock_believed", int(not is_wrong))
         self.look("clock", _JUMPED * is_wrong, failed="clock_jumped", works="clock_back")
 
     def closed(self, number: int) -> None:
-        """Note that a batch has its members; said once, however often it is tried."""
+        """Note that the members of a batch are fixed; logged once, however often it is tried."""
         if number != self._last_closed:
             self.say("batch_closed", batch=number)
         self._last_closed = number
 
     def released(self, state: BatchState) -> None:
-        """Note what became of a batch."""
+        """Note the new state of a batch."""
         self._next_count = 0.0
         if state.state == "sealed":
             self.say("batch_sealed", batch=state.number, reports=state.size or 0)
@@ -189,15 +189,15 @@ class ShufflerWatch(Watch):
             self.say(f"batch_{state.state}", batch=state.number)
 
     def tick(self, now: float) -> None:
-        """Destroy keys that have served, and bring the numbers up to date."""
+        """Destroy keys that are not needed any more, and update the metrics."""
         shuffler = self._shuffler
         if self._keys is not None:
             for epoch in destroy_finished(shuffler, self._keys):
                 self.say("key_destroyed", epoch=epoch)
-        if "store" in self.problems:  # who waits until it is ready sends nothing meanwhile
+        if "store" in self.problems:  # no upload tests it while clients wait for readiness
             shuffler.try_store()
             self.store_works()
-        # One process of all that share the store says it.
+        # Only one of the processes that share the store publishes the totals.
         for outcome, number in shuffler.counts().items() if shuffler.leads() else ():
             self.set("reports_total", number, outcome)
         if time.monotonic() >= self._next_count:
@@ -226,14 +226,14 @@ class ShufflerWatch(Watch):
         self.look("keys", "" if has_key else f"there is no key for epoch {present}: rotate keys")
 
 
-# None while the clock cannot be believed.
+# Seconds since 1970; None while the clock cannot be trusted.
 Now = Callable[[], float | None]
 
 _Waiting = tuple[list[Report], asyncio.Future[list[Answer]]]
 
 
 class Intake:
-    """Stores what arrives, many uploads in one transaction."""
+    """Stores arriving reports, many uploads in one transaction."""
 
     def __init__(self, shuffler: Shuffler, now: Now, watch: ShufflerWatch) -> None:
         self._shuffler, self._now, self._watch = shuffler, now, watch
@@ -258,7 +258,7 @@ class Intake:
         return await stored
 
     async def run(self) -> None:
-        """Store what waits, until cancelled."""
+        """Store waiting uploads, until cancelled."""
         while True:
             some = [await self._waiting.get()]
             reports = [*some[0][0]]
@@ -267,10 +267,10 @@ class Intake:
                 reports += some[-1][0]
             self._num_waiting -= len(reports)
             self._store(some, reports)
-            await asyncio.sleep(0)  # lets others in
+            await asyncio.sleep(0)  # lets other tasks run
 
     def _believed(self) -> float:
-        """Return the time; what is sent while the clock is wrong can be sent again."""
+        """Return the time; raise while the clock is wrong, so that clients send again."""
         if (now := self._now()) is None:
             raise HTTPException(503, "the shuffler's clock is wrong: try again later")
         return now
@@ -302,7 +302,7 @@ def shuffler_app(
     tick_seconds: float = _TICK_SECONDS,
     work: Sequence[Callable[[], Awaitable[None]]] = (),
 ) -> "Shortcut":
-    """Return the shuffler's application, with its clock, and the lists of keys that it serves."""
+    """Return the shuffler's application, with its clock and the lists of keys that it serves."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
     sizes = task.sizes
@@ -355,14 +355,14 @@ def shuffler_app(
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """An application whose uploads go round routes and layers, which took a third of their time."""
+    """An application whose uploads bypass routes and middleware, a third of their time."""
 
     app: Starlette
     path: str
     reports: http.Endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as ASGI has it."""
+        """Answer a request, as an ASGI application."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
             return await self.app(scope, receive, send)
         response = await self.reports(Request(scope, receive))
@@ -372,8 +372,8 @@ class Shortcut:
 async def _release_batches(
     shuffler: Shuffler, watch: ShufflerWatch, now: Now, tick_seconds: float
 ) -> None:
-    """Release batches as epochs end; others come in while their reports are opened."""
-    opened: dict[int, tuple[Held, list[list[bytes | None]]]] = {}  # not again if writing failed
+    """Release batches as epochs end; uploads are taken in while reports are opened."""
+    opened: dict[int, tuple[Held, list[list[bytes | None]]]] = {}  # kept if writing fails
     while True:
         seen = now()
         watch.clock_jumped(seen is None)
@@ -399,7 +399,7 @@ async def _release_batches(
 
 
 async def _prepare_epochs(shuffler: Shuffler, now: Now, tick_seconds: float) -> None:
-    """Have ready who is admitted before an epoch begins; uploads come in meanwhile."""
+    """Compute the admitted ids before an epoch begins; uploads are taken in meanwhile."""
     while True:
         if (seen := now()) is not None:
             await asyncio.to_thread(shuffler.prepare, seen)

@@ -1,7 +1,7 @@
-"""A task: what clients, shuffler and analyzer of one collection agree on, as bytes and their hash.
+"""A task: terms that clients, shuffler and analyzer of a collection share, as bytes and a hash.
 
-Layout: docs/explanation/deployment-format.md. Whoever reads a task recomputes its guarantee and
-refuses numbers that are untrue, so that a task cannot promise more than it keeps.
+Layout: docs/explanation/deployment-format.md. Each reader of a task recomputes its guarantee and
+refuses numbers that are untrue, so that a task cannot promise more than is proved.
 """
 
 import hashlib
@@ -32,8 +32,8 @@ from shuffledp.estimation.discovery import Round
 
 VERSION: Final = 1
 
-#: What happens to a batch that is too small when its epochs are over: it waits for the next
-#: epoch's reports, or is deleted.
+#: Treatment of a batch that is too small when its epochs are over: it waits for the next epoch's
+#: reports, or is deleted.
 ShortBatch = Literal["hold", "drop"]
 _SHORT: Final[tuple[ShortBatch, ...]] = ("hold", "drop")
 
@@ -42,17 +42,17 @@ _LONGEST_TEXT: Final = 0xFFFF
 _LONGEST_DECIMAL: Final = 32
 _DECIMAL: Final = re.compile(r"[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?")
 
-#: Most dummies of a batch that a task may ask for on average: two minutes of a core to seal.
+#: Largest mean number of dummies of a batch; sealing them takes two minutes of a core.
 MOST_DUMMIES: Final = 1_000_000
 
-# What may be taken off delta for devices that draw more dummies than may be sent, each with a
-# probability of at most `_RARE`; and a factor above that of the two divergences, up to an epsilon
-# of 44.
+# Share of delta set aside for devices that draw more dummies than may be sent; upper bound on the
+# probability of that for one device; and upper bound on the factor 2 (1 + e^epsilon) of that
+# probability in delta, up to an epsilon of 44.
 _SPARE: Final = 2.0**-50
 _RARE: Final = 2.0**-128
 _MOST_RATIO: Final = 2.0**66
 
-# Types of extensions: the law of the dummies, and how reports are sealed if not by X25519 alone.
+# Types of extensions: the law of the dummies, and the seal of reports if not X25519 alone.
 _DUMMIES: Final = 1
 _SEAL: Final = 2
 
@@ -76,43 +76,43 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One collection: what is asked, when, and what each batch keeps; made by the operator.
+    """One collection: its question, epochs, and promise for each batch; made by the operator.
 
     Parameters
     ----------
     info : str
-        What the task is called, 1 to 255 bytes of UTF-8.
+        Name of the task, 1 to 255 bytes of UTF-8.
     shuffler_url, analyzer_url : str
-        Where the servers are.
+        Addresses of the servers.
     start : int
         Seconds since 1970 at which the first epoch begins.
     epoch_seconds : int
-        Length of an epoch, at least 1; a report says no more about its time than its epoch.
+        Length of an epoch, at least 1; a report reveals no more about its time than its epoch.
     num_epochs : int
         Number of epochs, at least 1.
     min_batch : int
-        Fewest distinct valid reports in a batch that is released.
+        Smallest number of distinct valid reports in a batch that is released.
     honest_ppm : int
-        Millionths of the distinct reports of any epoch that are honest for certain, 1 to 1,000,000;
-        only these hide anybody. All others may be in the part of a batch that somebody chooses.
+        Lower bound on the honest share of the distinct reports of any epoch, in millionths, 1 to
+        1,000,000; only honest reports hide others. All others may be in one part of a batch.
     short_batch : {"hold", "drop"}
-        What becomes of a batch that is too small: it waits for the next epoch's reports, or is
+        Treatment of a batch that is too small: it waits for the next epoch's reports, or is
         deleted.
     asked : AskedTerms
-        The question, and what each client runs on the answer.
+        The question, and the randomizer that each client runs on the answer.
     epsilon, delta : str
-        Promised for each batch of at least ``min_batch`` reports; exact decimals, as written.
+        Promise for each batch of at least ``min_batch`` reports; exact decimals, as written.
     operator_key : bytes
         Ed25519 public key that signs lists of keys, 32 bytes.
     dummies : DummyLaw, optional
-        Law of the reports that belong to nobody and are released with the others, of each possible
-        answer; only with ``k-rr``. A table, where the shuffler adds them: then epsilon holds
-        whoever else lies, and batches of one report are safe. Or "poisson", where each device sends
-        some beside its report: then epsilon holds if as many devices as without dummies are honest.
+        Law of the number of dummies of each possible answer, released with the reports; only with
+        ``k-rr``. A table, if the shuffler adds them: then epsilon holds even if all other users are
+        dishonest, and batches of one report are safe. Or "poisson", if each device sends some with
+        its report: then epsilon needs the same number of honest devices as without dummies.
     seal : {"x25519", "hybrid"}
-        How reports are sealed to both servers. With "hybrid" whoever records them today learns
-        later whose report is whose only by breaking both X25519 and ML-KEM-768; a report takes
-        2,176 bytes more.
+        Encryption of reports to both servers. With "hybrid" an adversary who records reports today
+        can link them to their senders later only by breaking both X25519 and ML-KEM-768; a report
+        takes 2,176 bytes more.
 
     Raises
     ------
@@ -180,7 +180,7 @@ class Task:
             raise ParameterError(f"delta = {self.delta} is not in (0, 1)")
 
     def _require_dummies(self) -> None:
-        """Raise unless dummies look like reports and can be sealed, or nobody needs them."""
+        """Raise unless dummies look like reports and can be sealed, or none are needed."""
         law, randomizer = self.dummies, self.asked.randomizer
         if law is None:
             if math.isinf(randomizer.epsilon0):
@@ -193,7 +193,7 @@ class Task:
         self.asked.require_dummies(law, most, whose)
 
     def _require_round(self) -> None:
-        """Raise for a round of a search that takes devices apart, or has too few of them."""
+        """Raise for a round of a search that splits its devices, or has too few of them."""
         if self.asked.search is None:
             return
         if self.asked.search.is_for_all != self.adds_dummies or self.num_slots > 1:
@@ -218,12 +218,12 @@ class Task:
 
     @property
     def round(self) -> int:
-        """Number of the round of a search that this is, counted from 1; 1 of other tasks."""
+        """Number of this round of a search, counted from 1; 1 for other tasks."""
         return 1 + (len(self.asked.search.done) if self.asked.search else 0)
 
     @property
     def collection_id(self) -> bytes:
-        """What a device takes part in: the task, or a search under one promise, all its rounds."""
+        """Id shared by all rounds of a search under one promise; the task's own id otherwise."""
         search = self.asked.search
         if search is None or search.is_for_all:
             return self.task_id
@@ -234,9 +234,9 @@ class Task:
         return wire.digest(b"search", replace(self, **whole).encode())
 
     def after(self, record: Any, **fields: Any) -> Self:
-        """Return the task of the next round of a search, from the JSON of this one's result.
+        """Return the task of the next round of a search, from the JSON of this round's result.
 
-        ``fields`` are others of the next task: its start, and what else is to change.
+        ``fields`` replace other fields of the next task, such as its start.
 
         Raises
         ------
@@ -269,25 +269,25 @@ class Task:
 
     @property
     def adds_dummies(self) -> bool:
-        """Whether the shuffler adds dummies, so that no report needs another one."""
+        """True if the shuffler adds dummies, so that a report needs no other one to hide it."""
         return self.dummies is not None and self.dummies.sender == "shuffler"
 
     @property
     def num_slots(self) -> int:
-        """Largest number of records that a device may send, the report among them."""
+        """Largest number of records that a device may send, including the report."""
         if self.dummies is None or self.adds_dummies:
             return 1
         return self.dummies.rare_number(self.asked.num_answers)
 
     @property
     def sizes(self) -> tuple[int, int, Seal]:
-        """Return bytes of a randomized report, slots of a device, and the seal."""
+        """Bytes of a randomized report, slots of a device, and the seal."""
         return self.asked.codec.num_report_bytes, self.num_slots, self.seal
 
     def with_own_dummies(self, report: bytes, entropy: Entropy) -> list[bytes]:
         """Return a user's report and the dummies that the device sends, if any, in bytewise order.
 
-        More than may be sent are drawn with probability below 2^-128, and then drawn anew.
+        With probability below 2^-128 more are drawn than may be sent; they are then drawn anew.
         """
         if self.dummies is None or self.adds_dummies:
             return [report]
@@ -298,9 +298,9 @@ class Task:
 
     @property
     def num_honest(self) -> int:
-        """Reports of the smallest batch that hide each other, rounded down.
+        """Lower bound on the number of honest reports in the smallest batch.
 
-        At least 1 with a shuffler's dummies, which hide a report that no other does.
+        At least 1 with a shuffler's dummies, which hide even a single report.
         """
         if self.adds_dummies:
             return max(1, self.min_batch * self.honest_ppm // _MILLION)
@@ -311,10 +311,10 @@ class Task:
         return num_reports - num_reports * self.honest_ppm // _MILLION
 
     def most_hidden(self, num_dishonest: int, *, num_junk: int, num_opened: int) -> int:
-        """Return the largest number of dishonest reports among the valid ones, wherever they are.
+        """Return the largest number of dishonest reports among the valid ones.
 
-        ``num_junk`` of ``num_opened`` reports are seen to be dishonest. Where these alone are more
-        than may be, the promise is broken, and is taken to hold of the rest.
+        ``num_junk`` of ``num_opened`` reports are known to be dishonest. If they alone exceed the
+        bound, the honest share is broken, and is assumed of the other reports.
         """
         if num_junk <= num_dishonest:
             return num_dishonest - num_junk
@@ -322,7 +322,7 @@ class Task:
 
     @property
     def task_id(self) -> bytes:
-        """SHA-256 of the task: another number anywhere is another task."""
+        """SHA-256 of the task, which differs if any field differs."""
         return hashlib.sha256(self.encode()).digest()
 
     def nth_epoch(self, seconds: float) -> int:
@@ -340,7 +340,7 @@ class Task:
         return self.start + self.num_epochs * self.epoch_seconds
 
     def state_at(self, seconds: float) -> str:
-        """Return in words whether the task has begun, goes on or is over, at a time since 1970."""
+        """Return the task's state in words (not begun, running, over) at a time since 1970."""
         begun, left = seconds - self.start, self.end - seconds
         if begun < 0:
             return f"the task has not begun: its first epoch begins in {-begun:,.0f} seconds"
@@ -349,12 +349,12 @@ class Task:
         return f"the task is over: its last epoch ended {-left:,.0f} seconds ago"
 
     def release(self, num_honest: int) -> Composable:
-        """Return a batch as a ledger has it, by the honest reports of its least part.
+        """Return a batch as an entry of a ledger, by the honest reports of its smallest part.
 
-        Of a search among dummies it is that of one round.
+        For a search with dummies it covers one round.
 
-        A shuffler's dummies need no other report, honest or not. Where devices send dummies, delta
-        pays for one that would have sent more than it may, up to an epsilon of 44 in all.
+        A shuffler's dummies need no other report, honest or not. If devices send dummies, delta
+        covers the probability that one draws more than it may send, up to an epsilon of 44 in all.
         """
         users = 1 if self.adds_dummies else num_honest
         profile = self.asked.randomizer.profile
@@ -366,8 +366,8 @@ class Task:
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
         """Return the guarantee among honest reports, by default of the smallest batch.
 
-        Epsilon is a proved upper bound at the task's delta. With a shuffler's dummies it is the
-        same for all.
+        Epsilon is a proved upper bound at the task's delta. With a shuffler's dummies it does not
+        depend on the number.
         """
         law, delta = self.asked.randomizer.profile, float(self.delta)
         honest = self.num_honest if num_honest is None else num_honest
@@ -378,24 +378,24 @@ class Task:
         if self.adds_dummies:
             return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
         how: Any = {"delta": delta * (1.0 - _SPARE), "with_lower": False}
-        with suppress(OutOfRegimeError):  # of too few devices
+        with suppress(OutOfRegimeError):  # too few devices for the theorem
             found = guarantee_for(law, honest, dummies=self.dummies, **how)
             if self._spares(honest, found.epsilon_upper):
                 return replace(found, epsilon=replace(found.bound, lower=None), delta=delta)
         return self.without_dummies(honest)
 
     def _spares(self, num_honest: int, epsilon: float) -> bool:
-        """Whether a tiny part of delta pays for devices that draw more dummies than may be sent.
+        """Return True if a tiny part of delta covers devices that draw too many dummies to send.
 
-        Both laws of what is seen change by the probability of that in total variation.
+        Both laws of the adversary's view change by this probability in total variation.
         """
         failure = num_honest * _RARE * (1.0 + math.exp(min(epsilon, 99.0)))
         return 2.0 * failure <= float(self.delta) * _SPARE
 
     def without_dummies(self, num_honest: int | None = None) -> Guarantee:
-        """Return the guarantee if nobody sends the task's dummies: perhaps infinite.
+        """Return the guarantee if nobody sends the task's dummies; it may be infinite.
 
-        Nobody but who adds them can see whether there are any.
+        Only the party that adds dummies can verify that there are any.
         """
         honest = self.num_honest if num_honest is None else num_honest
         law = self.asked.randomizer.profile
@@ -406,7 +406,7 @@ class Task:
         """Return True if the task's promise is proved for this number of honest reports.
 
         One bound on delta at the promised epsilon costs a fraction of the search for the least
-        epsilon, which matters on devices: only where it does not settle the promise is there one.
+        epsilon, which matters on devices: the search runs only if the bound does not suffice.
         """
         epsilon, law = _decimal("epsilon", self.epsilon), self.asked.randomizer.profile
         least = epsilon if math.isinf(law.epsilon0) else min(epsilon, Fraction(law.epsilon0))
@@ -427,7 +427,7 @@ class Task:
         Raises
         ------
         ProtocolError
-            The operator's fault, if epsilon is below what is proved. Nothing else is wrong with
+            The operator's fault, if epsilon is below the proved bound. Nothing else is wrong with
             such a task, but no client should answer it and no server should serve it.
         """
         if self.keeps(self.num_honest):
@@ -462,12 +462,12 @@ class Task:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Return the task that bytes stand for; the guarantee is not checked, see `check`.
+        """Return the task that bytes encode; the guarantee is not checked, see `check`.
 
         Raises
         ------
         ProtocolError
-            The operator's fault, for bytes that no task has, down to a single spelling.
+            The operator's fault, for bytes that encode no task, or are not its only encoding.
         """
         reader = Reader(data, "task", Fault.OPERATOR)
         if reader.uint(2) != VERSION:

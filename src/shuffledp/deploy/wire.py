@@ -1,7 +1,7 @@
-"""Bytes that are read strictly: nothing missing, nothing left over, one encoding a message.
+"""Strict reading of bytes: nothing missing, nothing left over, one encoding for each message.
 
 Whole numbers are unsigned, four bytes, most significant first. A message begins with four bytes
-that say what it is and in which version. What is refused says why, and whose fault it is.
+that identify its kind and version. A refusal states its reason, and the party at fault.
 """
 
 import hashlib
@@ -17,20 +17,20 @@ NUMBER_BYTES = 4
 
 
 class Reason(StrEnum):
-    """What is wrong."""
+    """Reason of a refusal."""
 
     MALFORMED = "malformed"  # bytes that no honest program writes
-    FORGED = "forged"  # a signature, or a token, that does not fit
+    FORGED = "forged"  # a signature, or a token, that does not verify
     MISMATCH = "mismatch"  # made for other terms, another roster or another graph
-    UNKNOWN = "unknown"  # somebody who is not in the roster
-    CONFLICT = "conflict"  # something else has been accepted in its place
-    EARLY = "early"  # what must come first has not come
+    UNKNOWN = "unknown"  # a party that is not in the roster
+    CONFLICT = "conflict"  # another message has been accepted in its place
+    EARLY = "early"  # an earlier step is missing
     LATE = "late"  # the round, or the registration, is closed
     LIMIT = "limit"  # more than the user agrees to
 
 
 class Fault(StrEnum):
-    """Who made the mistake."""
+    """Party that made the mistake."""
 
     PEER = "peer"
     RELAY = "relay"
@@ -41,12 +41,12 @@ class Fault(StrEnum):
     CALLER = "caller"  # the program that calls this library, in the wrong order
 
     def error(self, message: str, reason: Reason = Reason.MALFORMED) -> "ProtocolError":
-        """Return, for raising, an error that somebody made."""
+        """Return, for raising, an error of this party."""
         return ProtocolError(message, fault=self, reason=reason)
 
 
 class ProtocolError(ShuffledpError, ValueError):
-    """A message, or a call, breaks the protocol; nothing has been changed by it."""
+    """A message, or a call, breaks the protocol; it has changed nothing."""
 
     def __init__(self, message: str, *, fault: Fault, reason: Reason) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class ProtocolError(ShuffledpError, ValueError):
 
 
 def require_whole(name: str, value: object, first: int, end: int) -> None:
-    """Raise unless a value is a whole number in [first, end), and no truth value."""
+    """Raise unless a value is a whole number in [first, end), and not a bool."""
     if not isinstance(value, int) or isinstance(value, bool) or not first <= value < end:
         raise ParameterError(f"{name} = {value!r} is not a whole number in [{first}, {end})")
 
@@ -75,7 +75,7 @@ def opaque(data: bytes, size: int = NUMBER_BYTES) -> bytes:
 
 
 def digest(label: bytes, *parts: bytes) -> bytes:
-    """Return SHA-256 of parts, each after its length, under a label that tells uses apart."""
+    """Return SHA-256 of parts, each after its length, under a label for its use."""
     sha = hashlib.sha256(opaque(b"shuffledp " + label))
     for part in parts:
         sha.update(opaque(part, 8))
@@ -83,7 +83,7 @@ def digest(label: bytes, *parts: bytes) -> bytes:
 
 
 class Reader:
-    """Takes a message apart from its front; its name and who wrote it go into errors."""
+    """Reads a message from its front; its name and its sender go into errors."""
 
     def __init__(self, data: bytes, name: str, fault: Fault) -> None:
         self._data, self._at = bytes(data), 0
@@ -114,39 +114,39 @@ class Reader:
         return int.from_bytes(self.take(size), "big")
 
     def opaque(self, size: int = NUMBER_BYTES) -> bytes:
-        """Return the next bytes, whose length stands before them in ``size`` bytes."""
+        """Return the next bytes, whose length precedes them in ``size`` bytes."""
         return self.take(self.uint(size))
 
     def text(self, size: int) -> str:
-        """Return the next bytes, whose length stands before them, as UTF-8."""
+        """Return the next bytes, whose length precedes them, as UTF-8."""
         try:
             return self.opaque(size).decode()
         except UnicodeDecodeError:
             raise self.error("a text in it is not UTF-8") from None
 
     def expect(self, wanted: bytes, what: str, reason: Reason = Reason.MALFORMED) -> None:
-        """Take the bytes ``wanted``; raise unless they are the same."""
+        """Take the bytes ``wanted``; raise unless they are next."""
         if self.take(len(wanted)) != wanted:
             raise self.error(what, reason)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all has been taken."""
+        """True if all bytes have been taken."""
         return self._at == len(self._data)
 
     def read_so_far(self) -> bytes:
-        """Return all that has been taken."""
+        """Return all bytes that have been taken."""
         return self._data[: self._at]
 
     def finish(self) -> None:
-        """Raise if anything is left."""
+        """Raise if any bytes are left."""
         left = len(self._data) - self._at
         if left:
             raise self.error(f"{left} bytes too many: send one message only")
 
 
 def split_messages(body: bytes) -> list[bytes]:
-    """Return the messages in a body of a relay, each behind its length."""
+    """Return the messages in a body of a relay, each after its length."""
     reader, messages = Reader(body, "answer", Fault.RELAY), []
     while not reader.is_at_end:
         messages.append(reader.opaque())

@@ -8,12 +8,12 @@
 >>> server = monitoring.MonitorServer(design)
 >>> server.ingest(reports)
 
-On each device a `MonitorClient` is told a value and hands out reports; a `MonitorServer` takes the
+On each device a `MonitorClient` is given a value and returns reports; a `MonitorServer` takes the
 shuffled reports of all devices and keeps running counts with confidence bands. `plan_monitoring`
-says beforehand what that costs, `central_guarantee` how private all of it is together, and
-`simulate_monitoring` does it to a table of histories. Docs: guides/monitoring.
+predicts its errors, `central_guarantee` bounds the privacy loss of all of it together, and
+`simulate_monitoring` applies it to a table of histories. Docs: guides/monitoring.
 
-Names are loaded when they are first used, so that importing this module stays quick.
+Names are loaded at first use, so that importing this module stays quick.
 """
 
 from shuffledp.core.lazy_names import lazy_names

@@ -1,7 +1,7 @@
 """``MonitorClient``: one user's device, which reports on a changing value for months.
 
-It is a `ClientFleet` of one, whose arrays are what clients remember and draw. A report is a sign
-about an increment of the value that is followed. Algorithm 1 of Erlingsson et al.,
+It is a `ClientFleet` of one, whose arrays are the state and the draws of clients. A report is a
+sign about an increment of the value that is followed. Algorithm 1 of Erlingsson et al.,
 arXiv:1811.12469v2, for the sampled change, with the probability of keeping a sign accounted
 exactly; pre-drawn signs are ours.
 """
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
+from shuffledp.core.display import value_note
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key, draw_below
 from shuffledp.core.errors import DataError, FingerprintError, ParameterError
 from shuffledp.monitoring.design import NOTHING, MonitorDesign, SampledChange
@@ -25,29 +26,29 @@ _WORD_BITS = 64
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ClientFleet:
-    """Clients of one design; a slot is a client's place, and the slots of a level are neighbours.
+    """Clients of one design; a slot is a client's place, and the slots of a level are contiguous.
 
-    What is drawn in a period depends on the key and the period only, so that clients who are told
-    the same again repeat their reports, bit for bit. Nearly every report is a coin, drawn 64 at a
-    time; only clients whose node holds a change are looked at. 27 bytes a user for booleans.
+    Draws of a period depend on the key and the period only, so that clients who are given the same
+    values again repeat their reports, bit for bit. Nearly every report is a coin, drawn 64 at a
+    time; only clients whose node holds a change are examined. 27 bytes a user for booleans.
     """
 
     design: MonitorDesign
-    key: bytes  # 32 bytes: whoever has it can undo what hides the reports
-    slots: NDArray[np.int32]  # shape (n,): the slot of each user; all that follow are by slot
+    key: bytes  # 32 bytes: any party that has it can undo the randomization of the reports
+    slots: NDArray[np.int32]  # shape (n,): the slot of each user; all further arrays are by slot
     ends: list[int]  # for each level: the slot after its last
     # Sampled change: kappa*, the number of the change that counts. Pre-drawn signs: bit j - 1 is
     # set if the j-th increment that is not 0 is reported with the opposite sign.
     keys: NDArray[np.uint64]
     num_changes: NDArray[np.int32]  # kappa, the changes followed so far, at most ``max_changes``
-    num_increments: NDArray[np.int32]  # how many increments that are not 0 have been reported
-    num_ignored: NDArray[np.int32]  # changes told beyond ``max_changes``, which were not followed
-    told: NDArray[Any]  # codes told last
+    num_increments: NDArray[np.int32]  # number of reported increments that are not 0
+    num_ignored: NDArray[np.int32]  # changes given beyond ``max_changes``, which were not followed
+    told: NDArray[Any]  # codes given last
     value: NDArray[Any]  # codes followed: ``told`` unless changes have been ignored
-    # What the node in progress is about: its report is on B(column, after) - B(column, before).
+    # Contents of the node in progress: its report is on B(column, after) - B(column, before).
     # Pre-drawn signs: the values before the node's start and now, the same array as ``value``.
-    # Sampled change: those before and after change number kappa* if it happened in this node, else
-    # two equal ones (c = 0).
+    # Sampled change: the values before and after change number kappa* if it happened in this node,
+    # otherwise two equal ones (c = 0).
     before: NDArray[Any]
     after: NDArray[Any]
 
@@ -84,7 +85,7 @@ class ClientFleet:
 
     @classmethod
     def drawn(cls, design: MonitorDesign, num_users: int, key: bytes) -> Self:
-        """Return new clients, who have been told nothing: h* and keys are drawn once each."""
+        """Return new clients without a value: h* and keys are drawn once each."""
         stream = Entropy.from_key(derived_key(key, b"group", 0))
         levels = draw_below(stream, num_users, design.num_levels) + np.uint64(1)
         keys = design.law.draw_keys(stream, num_users)
@@ -98,7 +99,7 @@ class ClientFleet:
         is_new = codes != self.told[slots]
         slots, codes = slots[is_new], codes[is_new]
         self.told[slots] = codes
-        is_back = codes == self.value[slots]  # to the value that is followed still
+        is_back = codes == self.value[slots]  # back to the value that is still followed
         slots, codes = slots[~is_back], codes[~is_back]
         is_followed = self.num_changes[slots] < self.design.max_changes
         self.num_ignored[slots[~is_followed]] += 1
@@ -173,7 +174,7 @@ def coin_signs(stream: Entropy, size: int) -> NDArray[np.int8]:
 class MonitorReport(NamedTuple):
     """One report of one client; or several, whose fields are arrays of whole numbers.
 
-    It names no user. Reports of one client are linked by nothing but what is here: see that the
+    It names no user. Reports of one client are linked by nothing but its fields: make sure that the
     transport adds nothing, and shuffle the reports of each period and level.
 
     Parameters
@@ -197,7 +198,7 @@ class MonitorReport(NamedTuple):
 def require_reports(
     design: MonitorDesign, reports: MonitorReport | Iterable[MonitorReport]
 ) -> MonitorReport:
-    """Return arrays of the reports, if a client of this design can have made each, else raise."""
+    """Return the reports as arrays if a client of this design can have made each; else raise."""
     tree, agree = design.tree, "check that client and server have the same design"
     fields = _arrays_of(reports)
     if not fields.sign.size:
@@ -241,7 +242,7 @@ def _arrays_of(reports: MonitorReport | Iterable[MonitorReport]) -> MonitorRepor
 def _refuse_first(
     wrong: NDArray[np.bool_], name: str, values: NDArray[Any], why: str, way_out: str
 ) -> None:
-    """Raise for the first report that is wrong, if there is one."""
+    """Raise for the first wrong report, if there is one."""
     if wrong.any():
         position = int(np.argmax(wrong))
         raise DataError(
@@ -259,12 +260,12 @@ _LARGEST_BYTE = 127
 
 
 class ClientState(NamedTuple):
-    """A key and a few integers: all that a client must not forget. Secret. See `ClientFleet`."""
+    """A key and a few integers: all that a client must keep. Secret. See `ClientFleet`."""
 
     coins: bytes  # the fleet's key
     level: int  # h*, the level whose nodes it reports, from 1
     key: int
-    last_period: int  # the last period told; 0 before the first
+    last_period: int  # the last period given; 0 before the first
     num_changes: int
     num_increments: int
     num_ignored: int
@@ -282,7 +283,7 @@ class ClientState(NamedTuple):
 
     @classmethod
     def of(cls, fleet: ClientFleet, last_period: int) -> Self:
-        """State that a fleet's only client must keep."""
+        """Return the state that a fleet's only client must keep."""
         level, key = fleet.ends.index(1) + 1, int(fleet.keys[0])
         numbers = (int(getattr(fleet, name)[0]) for name in cls._fields[4:])
         return cls(fleet.key, level, key, last_period, *numbers)
@@ -324,18 +325,18 @@ class ClientState(NamedTuple):
 
 
 def _format_of(design: MonitorDesign) -> str:
-    """Layout of the numbers, least significant byte first."""
+    """Return the layout of the numbers, least significant byte first."""
     code = "b" if design.encoding.domain_size <= _LARGEST_BYTE else "q"
     return f"<{KEY_BYTES}sB5Q4{code}"
 
 
 def _header(design: MonitorDesign) -> bytes:
-    """Version and design of a state."""
+    """Return version and design of a state."""
     return _MAGIC + bytes([_VERSION]) + bytes.fromhex(design.fingerprint())
 
 
 def _checksum(body: bytes) -> bytes:
-    """Return a checksum against accidents; who can write the bytes can also make it fit."""
+    """Return a checksum against accidents; a party that can write the bytes can forge it."""
     return hashlib.sha256(b"shuffledp client state" + body).digest()[:_CHECKSUM_BYTES]
 
 
@@ -345,10 +346,10 @@ class MonitorClient:
     Parameters
     ----------
     design : MonitorDesign
-        What clients and server agree on.
+        The design that clients and server share.
     entropy : Entropy, optional
-        Source of the level and of the keys, drawn once; the operating system's generator where
-        none is given.
+        Source of the level and of the keys, drawn once; by default the operating system's
+        generator.
 
     Notes
     -----
@@ -356,33 +357,33 @@ class MonitorClient:
     at the end of each node of that level: every 1, 2, 4, 8, ... periods. Whether a report
     falls due depends on the level and the period only, never on the value.
 
-    *Changes beyond max_changes* are not followed: the client goes on as if the value had stayed
-    what it was after change number ``max_changes``. The guarantee holds whatever the value does;
-    what suffers is the estimate, which counts this user with the value followed. If the value
-    comes back to that one, nothing is wrong any more. `ignored_changes` says how many changes
-    were not followed; it is secret, and never reported.
+    *Changes beyond max_changes* are not followed: the client goes on as if the value had not
+    changed after change number ``max_changes``. The guarantee holds for any sequence of values;
+    only the estimate suffers, which counts this user with the value followed. If the value
+    comes back to the followed one, nothing is wrong any more. `ignored_changes` is the number of
+    changes that were not followed; it is secret, and never reported.
 
-    *Late joiners.* A client first told in period t > 1 counts as having had no value before (0
-    for booleans). It hands out no report for nodes that ended before t; the node in progress
-    counts from no value. Estimates stay unbiased, for the reports left out would have been about
-    nothing. But who reports at level h after how many periods shows who joined late: the central
-    guarantee then has to assume that levels are not hidden.
+    *Late joiners.* A client first used in period t > 1 counts as having had no value before (0
+    for booleans). It returns no report for nodes that ended before t; the node in progress
+    counts from no value. Estimates stay unbiased, for the omitted reports would have been about
+    no change. But the level and period of a client's first report show that it joined late: the
+    central guarantee must then assume that levels are not hidden.
 
-    *Early leavers.* Tell None (0 for booleans) from the period of leaving on, which is one change,
-    and go on to the end: then leaving is like any other change. A client that merely stops sends
-    no report for the nodes that are unfinished then. An estimate that uses such a node misses all
-    increments of this user; the user's last value counts where the nodes used
-    are finished ones, and less or not at all elsewhere. Whoever counts reports sees at which
-    levels users stopped: again the central guarantee has to assume that levels are not hidden. The
-    local one holds either way.
+    *Early leavers.* Give None (0 for booleans) from the period of leaving on, which is one change,
+    and continue to the end: then leaving is like any other change. A client that merely stops
+    sends no report for the nodes that are unfinished then. An estimate that uses such a node misses
+    all increments of this user; the user's last value counts where the nodes used are finished
+    ones, and less or not at all elsewhere. An adversary who counts reports sees at which levels
+    users stopped: again the central guarantee must assume that levels are not hidden. The local
+    guarantee holds either way.
 
     *Saving.* Save `to_bytes` after `update` and **before** the report is sent. A client restored
-    from these bytes never hands out a report for that period again; if the report was not sent
+    from these bytes never returns a report for that period again; if the report was not sent
     before a crash, it is lost, which costs accuracy only. The coins of a report are a keyed
     function of its period, with a key that is drawn once and saved: a client restored from an
-    older copy and told the same values repeats the reports that it made before, bit for bit, so
-    that no average over replays tells more than one report. Told *other* values for periods that
-    it reported on before, it would report on both with the same coins: do not.
+    older copy and given the same values repeats its earlier reports, bit for bit, so that no
+    average over replays reveals more than one report. Given *other* values for periods on which
+    it has reported, it would report on both with the same coins: do not.
 
     Cost: some 0.2 ms a report; the state has 97 bytes for booleans, at most 125.
 
@@ -417,7 +418,7 @@ class MonitorClient:
         data : bytes
             As `to_bytes` returned it.
         design : MonitorDesign
-            The collection that it took part in.
+            The design of the client's collection.
 
         Raises
         ------
@@ -443,22 +444,22 @@ class MonitorClient:
 
     @property
     def last_period(self) -> int:
-        """The last period told; 0 before the first."""
+        """The last period given; 0 before the first."""
         return self._state.last_period
 
     @property
     def ignored_changes(self) -> int:
-        """How many changes were told that were not followed; secret."""
+        """Number of changes given that were not followed; secret."""
         return self._state.num_ignored
 
     def to_bytes(self) -> bytes:
-        """Return the state: versioned, with a checksum and the name of the design.
+        """Return the state: versioned, with a checksum and the fingerprint of the design.
 
         Returns
         -------
         bytes
-            Of one size for a design: 97 for booleans. Secret: it holds the value, and the keys
-            that undo the protection of what was and will be reported.
+            Of one size for a design: 97 for booleans. Secret: it holds the value, and the keys that
+            undo the randomization of past and future reports.
         """
         return self._state.to_bytes(self._design)
 
@@ -468,7 +469,7 @@ class MonitorClient:
         Parameters
         ----------
         t : int
-            The period after the last one told; at first any in [1, d]. The last one again is
+            The period after the last one given; at first any in [1, d]. The last one again is
             allowed with the same value, and does nothing.
         value : object
             A value of the domain; True or False for booleans. None: no value.
@@ -476,7 +477,7 @@ class MonitorClient:
         Returns
         -------
         MonitorReport or None
-            None if no node of the client's level ends at t, or its report was handed out before.
+            None if no node of the client's level ends at t, or its report was returned before.
 
         Raises
         ------
@@ -502,8 +503,8 @@ class MonitorClient:
         Parameters
         ----------
         t : int
-            In [1, d], not before the last period told. In the periods between, the value is taken
-            to have stayed what was told last. For a client told nothing yet this is `update`.
+            In [1, d], not before the last period given. In the periods between, the value is
+            assumed to be the one given last. For a client without a value yet this is `update`.
         value : object
             As for `update`.
 
@@ -531,7 +532,7 @@ class MonitorClient:
         return tuple(reports)
 
     def _checked(self, t: SupportsIndex, value: Any) -> tuple[int, int]:
-        """Return a period that may be told, and the code of its value, or raise."""
+        """Return a valid period, and the code of its value; raise otherwise."""
         period = require_at_least("t", t, 1)
         last, end = self._state.last_period, self._design.tree.periods
         if period > end:
@@ -547,13 +548,13 @@ class MonitorClient:
             )
         if period == last and code != self._state.told:
             raise ParameterError(
-                f"t = {period} was told before with another value than {value!r}: what was "
+                f"t = {period} was told before with another value{value_note(value)}: what was "
                 f"reported cannot be taken back; tell the new value as period {last + 1}"
             )
         return period, code
 
     def __repr__(self) -> str:
-        # The state stays out: logs are read by many.
+        # The state stays out, since logs have many readers.
         return f"MonitorClient({self._design!r}, last_period={self._state.last_period})"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:

@@ -1,10 +1,10 @@
-"""Instead of monitoring: one-shot collections, repeated every period or spread over the users.
+"""Alternatives to monitoring: one-shot collections, repeated or spread over the users.
 
-Three ways to learn d running counts without a tree, each as good as we know how to make it:
-everybody answers in every period, at the same local total (each answer gets epsilon0 / d) or at the
-same central guarantee; or every user draws r of the d periods in secret, once and for all, and
-answers then with epsilon0 / r each time: one report of local loss epsilon0, so that one round of n
-users accounts for the whole.
+Three ways to learn d running counts without a tree, each the best one known to us: everybody
+answers in every period, at the same local total (each answer gets epsilon0 / d) or at the same
+central guarantee; or every user draws r of the d periods in secret, once and for all, and answers
+then with epsilon0 / r each time: one report of local loss epsilon0, so that one round of n users
+accounts for the whole.
 
 Variances. Let v be the variance of one answer's unbiased estimate of the bit "the value is this
 one", c any constant, and s = r / d the share of the users who answer in a period. The sum over them
@@ -17,14 +17,14 @@ of (estimate - c) / s, plus n c, is unbiased, and its variance is
 
 A fourth needs no secret and no crowd: everybody answers in every period, and the shuffler adds
 dummies to each period's reports. A report is drawn once for each value and used again, so that the
-draws, once revealed, are data like any other, and the periods compose as those of bare reports. The
-guarantee is of the whole history, however often values change. But nothing is hidden from whoever
-links the reports of a user: when they change is told, and so no local epsilon holds between
-histories that change at different times.
+draws, once revealed, are data like any other, and the periods compose as periods of bare reports.
+The guarantee is for the whole history, however often values change. But an adversary who links the
+reports of a user sees when they change, and so no local epsilon holds between histories that
+change at different times.
 
 Two comparisons decide, both of the root mean square standard error of a count over all periods: at
-the same local and central guarantee, and at the same central one only, for whoever is trusted not
-to look at the reports before they are shuffled.
+the same local and central guarantee, and at the same central one only, for a shuffler that is
+trusted not to look at the reports before they are shuffled.
 """
 
 import math
@@ -54,23 +54,23 @@ EVERYBODY_CENTRAL = "everybody, every period, same central guarantee"
 WITH_DUMMIES = "everybody, every period, under a shuffler's dummies"
 FEW_ANSWERS = "few answers each, in periods drawn in secret"
 
-# For one out of several values: the ones with the least error at small and at large epsilon0.
+# For one out of several values: the randomizers with the least error at small and large epsilon0.
 _CANDIDATES = ("k-rr", "subset-selection", "hadamard-response")
 
 # Numbers of answers that are tried one by one; then each is this much larger than the last.
 _TRIED_SINGLY = 16
 _GROWTH = 1.1
 
-# A loss is shared out a hair too small, so that rounding cannot make the total too large.
+# A loss is divided slightly too small, so that rounding cannot make the total too large.
 _SLACK = 1.0 - 1e-12
 
-# How far beyond the largest loss that meets a target, relatively, one is looked for that cannot.
+# Relative factors beyond the largest loss that meets a target, at which a lower bound is tried.
 _FURTHER = (1.002, 1.01, 1.05)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedTask:
-    """What has to be known, of how many users, and at which delta."""
+    """Question of a repeated collection, with its users, periods and delta."""
 
     domain_size: int  # k >= 2: possible answers in each period; 2 for a state that is on or off
     periods: int  # d, at least 1
@@ -83,11 +83,11 @@ class RepeatedTask:
         return ("k-rr",) if self.domain_size == 2 else _CANDIDATES
 
     def profile(self, name: str, epsilon0: float) -> LocalProfile:
-        """Accountant's input for the randomizer of one answer."""
+        """Return the accountant's input for the randomizer of one answer."""
         return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0).profile
 
     def error(self, name: str, epsilon0: float, *, share: float = 1.0) -> float:
-        """Return the standard error of a count where a share of the users answers."""
+        """Return the standard error of a count if a share of the users answers."""
         k, even = self.domain_size, 1.0 / self.domain_size
         p, q = make_randomizer(name, domain_size=k, epsilon0=epsilon0).support_probabilities
         if not p > q:
@@ -97,7 +97,7 @@ class RepeatedTask:
         return math.sqrt(self.num_users) * math.sqrt(single * single / share + left_out)
 
     def best(self, epsilon0: float, *, share: float = 1.0) -> tuple[float, str]:
-        """Return the least error of the randomizers, and which has it."""
+        """Return the least error of the randomizers, and the name of the best one."""
         return min((self.error(each, epsilon0, share=share), each) for each in self.candidates)
 
     def best_number(self, epsilon0: float) -> tuple[float, int, str]:
@@ -110,31 +110,31 @@ class RepeatedTask:
         return min(choices)
 
     def rounds_epsilon(self, name: str, epsilon0: float) -> Bound:
-        """Bound the central epsilon where each user gives an answer in every period."""
+        """Bound the central epsilon if each user gives an answer in every period."""
         release = ShuffledRelease(profile=self.profile(name, epsilon0), num_users=self.num_users)
         return (release * self.periods).epsilon(self.delta, with_lower=self.domain_size == 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedCollection:
-    """One way to do without monitoring, with its privacy and its error."""
+    """One alternative to monitoring, with its privacy and its error."""
 
-    name: str  # What is done
-    randomizer: str  # What each answer is randomized by
-    answers_per_user: int  # In how many of the periods each user answers
+    name: str  # Name of the collection
+    randomizer: str  # Name of the randomizer of each answer
+    answers_per_user: int  # Number of periods in which each user answers
     epsilon0_per_answer: float  # Local privacy loss of one answer, in nats
     local_epsilon: float  # for all answers of a user together, rounded up
     central: Bound  # Central epsilon of everything that is published, at the plan's delta
     # Error of the count of one value in one period, in users; root mean square over the values.
-    # ``inf`` where answers say nothing.
+    # ``inf`` if answers carry no information.
     standard_error: float
-    # No analysis of the same collection allows less noise; None where nothing is known.
+    # No analysis of the same collection allows less noise; None if nothing is known.
     least_standard_error: float | None
     dummies: DummyLaw | None = None  # Added by the shuffler to each possible report every period
 
     @property
     def least(self) -> float:
-        """The least error that any analysis could allow, or the proved one."""
+        """Least error that any analysis could allow; the proved error if none is known."""
         known = self.least_standard_error
         return self.standard_error if known is None else known
 
@@ -155,12 +155,12 @@ class RepeatedCollection:
 
 
 def _finite(value: float) -> float | None:
-    """Return None for infinity, which JSON has not."""
+    """Return None for infinity, which JSON does not have."""
     return value if math.isfinite(value) else None
 
 
 def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollection:
-    """Return the collection in which everybody answers always, at a total local loss.
+    """Return the collection in which everybody always answers, at a total local loss.
 
     Each answer has epsilon0 / d: pure composition, which is exact for values that differ in every
     period.
@@ -180,9 +180,9 @@ def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollec
 
 
 def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedCollection:
-    """Return the collection in which everybody answers always, at a central guarantee.
+    """Return the collection in which everybody always answers, at a central guarantee.
 
-    Its error is what the accountant proves to be enough. For binary values the least error that any
+    Its error is proved to be enough by the accountant. For binary values the least error that any
     accountant could allow is within about 1 %.
     """
     choices, rounds = [], task.periods
@@ -192,7 +192,7 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
         each = largest_local_epsilon(epsilon=epsilon, profile_for=make, **asked)
         choices.append((task.error(name, each), name, each))
     error, name, each = min(choices)
-    # A slightly larger loss that nothing can allow; of more values lower ends are too far below.
+    # A slightly larger loss that no analysis allows; for more values lower ends are too far below.
     further = [each * more for more in _FURTHER if task.domain_size == 2]
     refused = (loss for loss in further if (task.rounds_epsilon(name, loss).lower or 0.0) > epsilon)
     least = next(refused, None)
@@ -212,8 +212,8 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     """Return the collection in which each user answers in a few periods, drawn in secret.
 
     With the number of answers that has the least error; the central guarantee holds for any
-    randomizer of the same local loss, among n users. ``least_standard_error`` is what the local
-    loss alone would allow.
+    randomizer of the same local loss, among n users. ``least_standard_error`` is the error that
+    the local loss alone would allow.
     """
     asked: dict[str, Any] = {"num_users": task.num_users, "delta": task.delta}
     allowed = largest_epsilon0(lambda loss: LocalProfile(epsilon0=loss), epsilon=epsilon, **asked)
@@ -237,10 +237,10 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
 def everybody_with_dummies(
     task: RepeatedTask, *, epsilon: float, epsilon0: float
 ) -> RepeatedCollection:
-    """Return the collection in which everybody answers always, under the least dummies.
+    """Return the collection in which everybody always answers, with the least dummies.
 
-    By k-RR with ``epsilon0`` for each distinct value, infinite without local noise. The dummies are
-    those for reports without noise: draws that are used again hide nothing every time.
+    By k-RR with ``epsilon0`` for each distinct value, infinite without local noise. The dummies
+    suffice for reports without noise: repeated draws do not hide a value every time.
     """
     bare, asked = LocalProfile(epsilon0=math.inf), dict[str, Any](delta=task.delta)
     asked["rounds"] = task.periods
@@ -277,7 +277,7 @@ def _numbers_of_answers(most: int) -> Iterator[int]:
 
 
 def _share_of(epsilon0: float, answers: int) -> float:
-    """Return the loss of one answer of several; beyond 40 an answer is all but exact."""
+    """Return the loss of one answer of several; beyond 40 an answer is nearly exact."""
     share = epsilon0 if answers == 1 else epsilon0 / answers * _SLACK
     return min(share, LARGEST_EPSILON0)
 
@@ -291,7 +291,7 @@ def _within(bound: Bound, epsilon: float) -> Bound:
 
 
 class Verdict(StrEnum):
-    """What to do."""
+    """Recommendation of a comparison."""
 
     ONE_SHOT = "one-shot"
     MONITOR = "monitor"
@@ -315,32 +315,32 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorComparison:
-    """Monitoring beside what can be done without it."""
+    """Comparison of monitoring with collections without it."""
 
     periods: int  # d, at least 1
     # Error of monitoring, online least squares: root mean square over the periods, in users.
     standard_error: float
     smoothed_standard_error: float  # The same once all reports are there
-    local_epsilon: float  # What monitoring guarantees; upper ends, in nats
-    central_epsilon: float  # What monitoring guarantees; upper ends, in nats
+    local_epsilon: float  # Local guarantee of monitoring; upper end, in nats
+    central_epsilon: float  # Central guarantee of monitoring; upper end, in nats
     # Everybody answers in every period, at the same total local loss.
     everybody_local: RepeatedCollection
     # Everybody answers in every period, at the same central guarantee.
     everybody_central: RepeatedCollection
     # Each user answers in a few periods, at the same total local loss and central guarantee.
     few_answers: RepeatedCollection
-    # Everybody answers in every period, under a shuffler's dummies; None where not asked for.
+    # Everybody answers in every period, under a shuffler's dummies; None unless asked for.
     with_dummies: RepeatedCollection | None = None
 
     @property
     def collections(self) -> tuple[RepeatedCollection, ...]:
-        """All that monitoring is compared with."""
+        """All collections with which monitoring is compared."""
         known = (self.everybody_local, self.everybody_central, self.few_answers)
         return known if self.with_dummies is None else (*known, self.with_dummies)
 
     @property
     def best_at_both(self) -> RepeatedCollection:
-        """The least error among those that give both guarantees."""
+        """The collection of least error among those that give both guarantees."""
         local, central = self.local_epsilon, self.central_epsilon
         choices = [each for each in self.collections if each.local_epsilon <= local]
         choices = [each for each in choices if each.central.upper <= central]
@@ -350,8 +350,8 @@ class MonitorComparison:
     def factors(self) -> dict[str, float]:
         """Errors divided by monitoring's: above 1 monitoring is better.
 
-        At both guarantees, at the same local and at the same central one. The least are at the
-        least errors that any analysis could allow, or as proved.
+        At both guarantees, at the same local and at the same central one. The least factors are at
+        the least errors that any analysis could allow, or as proved.
         """
         both, local, central = self.best_at_both, self.everybody_local, self.everybody_central
         dummies = math.inf if self.with_dummies is None else self.with_dummies.standard_error
@@ -366,7 +366,7 @@ class MonitorComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What to do."""
+        """Recommended way to collect."""
         factors = self.factors
         if self.periods == 1:
             return Verdict.ONE_SHOT

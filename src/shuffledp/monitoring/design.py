@@ -1,17 +1,17 @@
-"""What clients and server agree on: the tree over the periods, the encoding, the signs' law.
+"""Design shared by clients and server: the tree over the periods, the encoding, the signs' law.
 
 *Random signs* hide a client's changes, and each law is accounted exactly. A law of k signs is
 exchangeable if the probability w of a pattern depends only on its number of minus signs. The
 densities of a client's reports relative to uniform ones lie between 2^k min w and 2^k max w, and
-reach them for k increments that are not 0: the local privacy loss of everything that a client ever
-reports is ln(max w / min w).
+reach them for k increments that are not 0: the local privacy loss of all reports of a client
+is ln(max w / min w).
 
-*The largest gap* of a loss ln e0 is that of a threshold law: 2^k w = e0 m up to tau minus signs, m
+*The largest gap* of a loss ln e0 is a threshold law's: 2^k w = e0 m up to tau minus signs, m
 beyond. *Proof.* Averaging over orders keeps means and the loss, so let the law be exchangeable,
 F_i = 2^k w for i minus signs, min F = 1. The gap is N/D, N = 2^-k sum C(k, i) F_i (k - 2 i)/k,
 D = 2^-k sum C(k, i) F_i, F_i in [1, e0]. At the maximum g, N - g D = 2^-k sum C(k, i) F_i
 ((k - 2 i)/k - g) <= 0 with equality for the best F (Dinkelbach 1967): F_i = e0 where (k - 2 i)/k >
-g, else 1. Insert C(k, i)(k - 2 i)/k = C(k-1, i) - C(k-1, i-1).
+g, otherwise 1. Insert C(k, i)(k - 2 i)/k = C(k-1, i) - C(k-1, i-1).
 """
 
 import hashlib
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import walsh_hadamard
 from shuffledp.core.checks import require_at_least, require_non_negative, set_fields
+from shuffledp.core.display import value_note
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import MonitoringProfile
@@ -43,21 +44,21 @@ from shuffledp.randomizers.thresholds import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignLaw:
-    """How a client hides its changes at the level that it drew."""
+    """Law of the signs that hide a client's changes at its drawn level."""
 
     name: ClassVar[str]
 
     max_changes: int  # k, at least 1
-    # Local privacy loss asked for, in nats, in [0, inf). The attribute of the same name is the
-    # loss of the law that is drawn, rounded up, which is at most that.
+    # Requested local privacy loss, in nats, in [0, inf). The attribute of the same name is the
+    # loss of the law that is drawn, rounded up, which is at most the requested one.
     epsilon0: float
-    # r_0 ... r_k, exactly: means of products of different signs, by their number; 0 where left out.
+    # r_0 ... r_k, exactly: means of products of different signs, by their number; 0 if left out.
     correlations: tuple[Fraction, ...] = field(init=False, repr=False)
     uniform_share: Fraction = field(init=False, repr=False)  # least density over uniform reports
-    identity: str = field(init=False, repr=False)  # names the exact law
+    identity: str = field(init=False, repr=False)  # identifies the exact law
 
     def _set(self, numbers: tuple[int, ...], **fields: Any) -> None:
-        """Set fields that were found, and the identity by its numbers."""
+        """Set computed fields, and the identity by its numbers."""
         set_fields(self, identity="/".join(map(str, (self.name, *numbers))), **fields)
 
     @property
@@ -67,7 +68,7 @@ class SignLaw:
 
     @property
     def pair_correlation(self) -> float:
-        """Mean of the product of two signs, to the nearest float; 0 where there is one sign."""
+        """Mean of the product of two signs, to the nearest float; 0 if there is one sign."""
         return float(self.correlations[2]) if len(self.correlations) > 2 else 0.0
 
     def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
@@ -84,13 +85,13 @@ class SignLaw:
 
     @abstractmethod
     def draw_keys(self, entropy: Entropy, size: int) -> NDArray[np.uint64]:
-        """Values that each client draws, once."""
+        """Return the keys that each client draws, once."""
 
 
-#: Most signs of a pattern: it is a 64-bit word, and the number of patterns must fit one, too.
+#: Largest number of signs of a pattern, a 64-bit word; the number of patterns must fit one, too.
 LARGEST_NUM_SIGNS = 62
 
-# Patterns are unranked this many at a time: their arrays stay in the second-level cache.
+# Number of patterns unranked at a time: their arrays stay in the second-level cache.
 _BLOCK = 2**14
 
 
@@ -99,7 +100,7 @@ def ball_patterns(ranks: NDArray[np.uint64], num_signs: int, radius: int) -> NDA
 
     A bijection from [0, B), in lexicographic order. Bit j - 1 is set if sign j is minus.
     """
-    # How many ways there are to go on, by signs still to come and minus signs so far.
+    # Number of continuations, by signs still to come and minus signs so far.
     ways = np.zeros((num_signs + 1, num_signs + 2), dtype=np.uint64)
     ways[0, : radius + 1] = 1
     for row in range(1, num_signs + 1):
@@ -109,7 +110,7 @@ def ball_patterns(ranks: NDArray[np.uint64], num_signs: int, radius: int) -> NDA
         rest = ranks[start : start + _BLOCK].copy()
         minus_signs = np.zeros(rest.size, dtype=np.intp)
         for place in range(num_signs):
-            # How many patterns go on with a plus: those come first.
+            # Number of patterns that continue with a plus: they come first.
             with_plus = ways[num_signs - 1 - place].take(minus_signs)
             is_minus = rest >= with_plus
             rest -= with_plus * is_minus
@@ -122,13 +123,13 @@ def ball_patterns(ranks: NDArray[np.uint64], num_signs: int, radius: int) -> NDA
 class PredrawnSigns(SignLaw):
     """k signs, at most 62, drawn once: with probability p = T / 2^64 few of them minus.
 
-    Else uniform. The j-th increment that is not 0 is reported times sign j. T is
+    Otherwise uniform. The j-th increment that is not 0 is reported times sign j. T is
     ``coin_threshold``; the likely patterns have at most tau = ``radius`` minus signs. With B of
-    these the loss of everything that a client ever reports is exactly ln(1 + p 2^k / ((1 - p) B)),
+    these the loss of all reports of a client is exactly ln(1 + p 2^k / ((1 - p) B)),
     the mean of the product of i signs p / B times the coefficient of z^tau in
     (1 - z)^(i - 1) (1 + z)^(k - i), and so the gap p C(k-1, tau) / B;
-    the radius maximises it, and no exchangeable law of the same loss has a larger gap. Where
-    epsilon0 is above 44.4 + k ln 2 the law no longer changes. Ours,
+    the radius maximises it, and no exchangeable law of the same loss has a larger gap. For
+    epsilon0 above 44.4 + k ln 2 the law no longer changes. Ours,
     docs/results/monitoring.md, after the idea of FutureRand (Ohrimenko, Wirth, Wu,
     arXiv:2112.12279).
     """
@@ -142,7 +143,7 @@ class PredrawnSigns(SignLaw):
         remedy = 'follow fewer changes, or use protocol = "sampled-change"'
         k = require_at_least("max_changes", self.max_changes, 1, LARGEST_NUM_SIGNS, remedy)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        extra = max(exp_lower(asked) - 1, Fraction(0))  # of the densities' ratio, above 1
+        extra = max(exp_lower(asked) - 1, Fraction(0))  # excess of the densities' ratio over 1
         balls = [_ball_size(k, radius) for radius in range(k)]
         odds = [extra * ball / (1 << k) for ball in balls]
         coins = [floor(WORD_VALUES * each / (1 + each)) for each in odds]
@@ -185,11 +186,11 @@ def _coefficient(power: int, minus: int, plus: int) -> int:
 class SampledChange(SignLaw):
     """The client of Erlingsson et al.: one change out of k is reported, by randomized response.
 
-    The gap is (2b - 1) / k; at most one sign of a client says anything.
+    The gap is (2b - 1) / k; at most one sign of a client carries information.
 
-    Given the change reported the density of a client's reports is 2b, 2 (1 - b) or 1; the average
-    lies in [2 (1 - b), 2b] and reaches both ends if there are 2k periods. Where i of k reports are
-    turned it is 1 + gap (k - 2i), as of pre-drawn signs with densities F_i = 1 + gap (k - 2i) and
+    Given the reported change the density of a client's reports is 2b, 2 (1 - b) or 1; the average
+    lies in [2 (1 - b), 2b] and reaches both ends if there are 2k periods. If i of k reports are
+    turned it is 1 + gap (k - 2i), as for pre-drawn signs with densities F_i = 1 + gap (k - 2i) and
     max F / min F = e^epsilon0, so no larger than the best threshold's. Equality would need F_i in
     {min F, max F} for all i but one with (k - 2i)/k = gap > 0; for k >= 2 some i >= k/2 lies
     strictly between.
@@ -225,7 +226,7 @@ SIGN_LAWS: Mapping[str, type[SignLaw]] = {
 
 
 def sign_law(name: str, *, max_changes: int, epsilon0: float) -> SignLaw:
-    """Return the law of the signs of that name."""
+    """Return the law of the signs of this name."""
     if name not in SIGN_LAWS:
         raise ParameterError(f"protocol = {name!r} is not one of {', '.join(SIGN_LAWS)}")
     return SIGN_LAWS[name](max_changes=max_changes, epsilon0=epsilon0)
@@ -240,7 +241,7 @@ class PeriodTree:
 
     Node j of level h, both from 1, is the interval of periods (j - 1) 2^(h-1) + 1 ... j 2^(h-1), if
     it ends at d or before; level 1 has the single periods. Levels without a complete node are left
-    out: floor(log2 d) + 1 remain. Source: arXiv:1811.12469v2, section 3, where d is a power of two.
+    out: floor(log2 d) + 1 remain. Source: arXiv:1811.12469v2, section 3, for d a power of two.
     """
 
     periods: int  # d, in [1, 2^40]; any number, not only powers of two
@@ -275,26 +276,26 @@ class PeriodTree:
         return range(1, (t & -t).bit_length() + 1)
 
     def require_through(self, through: SupportsIndex, name: str = "through") -> int:
-        """Return the last period that is asked for, in [1, periods], else raise."""
+        """Return the last requested period, in [1, periods]; raise otherwise."""
         return require_at_least(name, through, 1, self.periods, "plan more periods from the start")
 
 
-#: Code of a value that is not there: before the first one, or after a user has left.
+#: Code of a missing value: before the first one, or after a user has left.
 NOTHING = -1
 
 _ENCODING_DIGITS = 32  # 128 bits
 
-# Labels named in a message.
+# Largest number of labels in a message.
 _MOST_NAMED = 8
 
-# One-hot columns multiply the variance by K, Hadamard columns by 4: equal at K = 4, where the
-# estimates of the latter share all reports.
+# One-hot columns multiply the variance by K, Hadamard columns by 4: equal at K = 4, where estimates
+# from Hadamard columns share all reports.
 _FEWEST_FOR_HADAMARD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a value becomes bits of columns, and sums of reports become estimates of counts.
+    """Encoding of a value as bits of columns, and decoding of sums of reports to counts.
 
     A client draws a column for each node of its level, publicly, uniformly and afresh, and reports
     on B(column, value at the node's end) - B(column, value before its start); B(column, nothing) =
@@ -307,14 +308,14 @@ class Encoding:
     (arXiv:1802.04705); tracking their bits over time is ours.
     """
 
-    labels: tuple[Hashable, ...] = (True,)  # what is counted; one for a state that is on or off
+    labels: tuple[Hashable, ...] = (True,)  # counted values; one for a state that is on or off
     numbers: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         labels: tuple[Any, ...] = self.labels
         numbers: dict[Any, int] = {}
         for label in labels:
-            # Only NaN differs from itself: it would be found among the labels or not, by chance.
+            # Only NaN differs from itself: whether it is found among the labels would be chance.
             if label is None or not isinstance(label, Hashable) or label != label:  # noqa: PLR0124
                 raise DomainError(
                     f"domain holds {label!r}: give texts, numbers or other constants; None stands "
@@ -342,14 +343,14 @@ class Encoding:
 
     @property
     def name(self) -> str:
-        """How values become bits."""
+        """Name of the encoding."""
         if len(self.labels) == 1:
             return "boolean"
         return "one-hot" if len(self.labels) < _FEWEST_FOR_HADAMARD else "hadamard"
 
     @property
     def fingerprint(self) -> str:
-        """Names the encoding and its labels, in their order."""
+        """Digest of the encoding and its labels, in their order."""
         stated = "/".join([self.name, *(f"{type(each).__name__}={each!r}" for each in self.labels)])
         digest = hashlib.sha256(f"shuffledp monitoring encoding/{stated}".encode()).hexdigest()
         return digest[:_ENCODING_DIGITS]
@@ -367,35 +368,35 @@ class Encoding:
 
     @property
     def variance_factor(self) -> float:
-        """Variance of an estimate, relative to a count of one bit from equally many reports."""
+        """Variance of an estimate, relative to a count of one bit from the same reports."""
         return 4.0 if self.name == "hadamard" else float(len(self.labels))
 
     @property
     def changing_share(self) -> float:
-        """At most this share of the columns shows a change of the value; in (0, 1], rounded up."""
+        """Upper bound on the share of columns that show a change of the value; in (0, 1]."""
         if self.name == "hadamard":
             return 0.5  # two rows differ in half of the columns
         return min(2.0 / len(self.labels) * (1.0 + math.ulp(1.0)), 1.0)
 
     def code(self, value: Any) -> int:
-        """Return the code of a value as a user states it; ``None`` is nothing."""
+        """Return the code of a value as a user states it; ``None`` has the code of no value."""
         if value is None:
             return NOTHING
         if self.name == "boolean":
             if isinstance(value, (bool, np.bool_, int, np.integer)) and 0 <= int(value) <= 1:
                 return int(value) - 1
             raise DomainError(
-                f"value = {value!r} is not a state: give True, False, 1, 0, or None for a user "
-                "without one; other values need a domain"
+                f"the value{value_note(value)} is not a state: give True, False, 1, 0, or None for "
+                "a user without one; other values need a domain"
             )
         if isinstance(value, Hashable) and value in self.numbers:
             return self.numbers[value]
         named = ", ".join(map(repr, self.labels[:_MOST_NAMED]))
         more = ", ..." if len(self.labels) > _MOST_NAMED else ""
         raise DomainError(
-            f"value = {value!r} is not among the {len(self.labels)} values of the domain "
-            f"({named}{more}): declare it when the collection is set up, map it to one of these, "
-            "or give None for none"
+            f"the value{value_note(value)} is not among the {len(self.labels)} values of the "
+            f"domain ({named}{more}): declare it when the collection is set up, map it to one of "
+            "these, or give None for none"
         )
 
     def bits(self, columns: NDArray[np.int64], codes: NDArray[Any]) -> NDArray[np.int8]:
@@ -425,15 +426,15 @@ class MonitorDesign:
     periods : int
         d, at least 1: fixed when the collection starts.
     max_changes : int
-        k, in [1, periods]: changes of a user's value that are followed. The first value counts
-        as a change unless it is the value that stands for nothing (False for booleans).
+        k, in [1, periods]: changes of a user's value that are followed. The first value counts as a
+        change unless it is the code of no value (False for booleans).
     epsilon0 : float
-        Local privacy loss, in nats, of everything that a user ever reports. The attribute of the
-        same name is the loss of the law that is drawn, rounded up, which is at most that.
+        Local privacy loss, in nats, of all reports of a user. The attribute of the same name is the
+        loss of the law that is drawn, rounded up, which is at most the given one.
     protocol : str
         Law of the signs: ``"predrawn-signs"``, or ``"sampled-change"`` as in Erlingsson et al.
     domain : sequence, optional
-        The values of which each user has one, or none; by default a state that is on or off.
+        Possible values of each user, who has one or none; by default a state that is on or off.
 
     Attributes
     ----------
@@ -442,13 +443,13 @@ class MonitorDesign:
     law : SignLaw
         The law of the signs.
     encoding : Encoding
-        How values become bits: one-hot columns below four values, Hadamard columns from there on,
-        whichever has the smaller error.
+        Encoding of values as bits: one-hot columns below four values, Hadamard columns from there
+        on, whichever has the smaller error.
 
     Raises
     ------
     ParameterError
-        If a number is out of range, or so small an ``epsilon0`` that reports would say nothing.
+        If a number is out of range, or ``epsilon0`` so small that reports would carry nothing.
     DomainError
         If the domain has fewer than two values, repeats one, or is a text.
 
@@ -495,7 +496,7 @@ class MonitorDesign:
 
     @property
     def num_levels(self) -> int:
-        """Levels of the tree, L, of which a client draws one."""
+        """Number of levels of the tree, L, of which a client draws one."""
         return self.tree.num_levels
 
     @property
@@ -508,19 +509,19 @@ class MonitorDesign:
 
     @property
     def profile(self) -> MonitoringProfile:
-        """What the accountant needs."""
+        """Accountant's input."""
         # Increments of a bit alternate +1, -1, ...: the central guarantee is sharper then.
         is_bit = self.encoding.domain_size == 1
         return self.law.profile(num_levels=self.tree.num_levels, alternating=is_bit)
 
     def fingerprint(self) -> str:
-        """Return 16 hexadecimal digits that name all that client and server must agree on.
+        """Return 16 hexadecimal digits that identify all that client and server must agree on.
 
         Returns
         -------
         str
-            A prefix of SHA-256 of periods, exact law of the signs, and encoding, the labels of its
-            values included: who numbers them otherwise would count wrong changes.
+            A prefix of SHA-256 of periods, exact law of the signs, and encoding, including the
+            labels of its values: a server that numbers them otherwise would count wrong changes.
         """
         named = f"{self.tree.periods}/{self.law.identity}/{self.encoding.fingerprint}"
         digest = hashlib.sha256(f"shuffledp monitoring/{named}".encode()).hexdigest()

@@ -1,8 +1,8 @@
-"""``Histories``: what every user's value is in every period, kept as the changes alone.
+"""``Histories``: every user's value in every period, stored as the changes alone.
 
-A row (user, time, value) of a table says that a user's value is this from that time on, until the
-user's next row. So a table with a row for every user and period, and one with a row for every
-change, say the same.
+A row (user, time, value) of a table means that the user has this value from that time on, until the
+user's next row. So a table with a row for every user and period, and a table with a row for every
+change, mean the same.
 """
 
 import datetime as dt
@@ -41,24 +41,24 @@ _USER, _TIME, _VALUE = "user code", "time code", "value code"
 class Histories:
     """Histories of all users. Made by `open_histories`.
 
-    Before their first row users have nothing, which for booleans is false.
+    Before their first row users have no value, which for booleans is false.
 
     Parameters
     ----------
     origin : str
-        Where they come from, for messages.
+        Name of the source, for messages.
     user_ids : polars.Series
         Identifiers, sorted; a user is an index into it.
     labels : tuple of str
-        The categories; empty for booleans. A value's code is its place, 0 for true, -1 for nothing.
+        The categories; empty for booleans. A value's code is its place, 0 for true, -1 for none.
     period_labels : tuple of str
-        When each of the d periods begins.
+        Start of each of the d periods.
     users : ndarray of int32, shape (m,)
-        Who changes, sorted by period and then by user; at most once a period.
+        Users who change, sorted by period and then by user; at most once a period.
     values : ndarray of int64, shape (m,)
-        The code changed to.
+        The code of the new value.
     offsets : ndarray of int64, shape (d + 1,)
-        Changes of period t are those from ``offsets[t - 1]`` to ``offsets[t]``.
+        Changes of period t are from ``offsets[t - 1]`` to ``offsets[t]``.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Histories:
         return int(self.users.size)
 
     def changes_at(self, period: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Users who change at a period, and their new values.
+        """Return the users who change at a period, and their new values.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class Histories:
         Returns
         -------
         ndarray of int64, shape (periods, domain_size)
-            Known in a simulation only. One column for booleans: those who are true.
+            Known in a simulation only. One column for booleans: the users who are true.
         """
         size = max(len(self.labels), 1)
         steps = np.zeros((self.periods, size), dtype=np.int64)
@@ -148,33 +148,33 @@ def open_histories(  # one keyword an option
     on_progress: Progress | None = None,
     **ways: Any,
 ) -> Histories:
-    """Read who has which value from which time on.
+    """Read the values of users over time from a table.
 
     Parameters
     ----------
     table : path or polars.DataFrame or polars.LazyFrame
-        A ``.parquet``, ``.csv`` or ``.tsv`` file, or a frame. A row says that the value is this
-        from that time on, until the user's next row; rows that change nothing do no harm.
+        A ``.parquet``, ``.csv`` or ``.tsv`` file, or a frame. A row means that the user has this
+        value from that time on, until the user's next row; rows without a change do no harm.
     user, time : str
         Names of the columns with users (whole numbers or text) and times (whole numbers, dates or
         times of day).
     value : str
         Name of the column with values.
     categories : sequence, optional
-        The possible values, where they are not booleans.
+        The possible values, if they are not booleans.
     periods : int, optional
-        How many periods there are, at most 2^20; by default up to the last row.
+        Number of periods, at most 2^20; by default up to the last row.
     start : optional
-        Where period 1 begins: by default at 1 for numbers, otherwise on the day (hour, month) of
-        the earliest row.
+        Start of period 1: by default 1 for numbers, otherwise the day (hour, month) of the
+        earliest row.
     every : optional
-        Length of a period: how many numbers (1), otherwise ``"1h"``, ``"1d"`` (the default),
-        ``"1w"``, ``"1mo"``. The value at the end of a period counts.
+        Length of a period: a number (by default 1) for numbers, otherwise ``"1h"``, ``"1d"`` (the
+        default), ``"1w"``, ``"1mo"``. The value at the end of a period counts.
     on_progress : callable, optional
         Called with the stage, the rows done and the rows in total.
     csv_separator, header, missing_texts : optional
-        How a file is read, as for ``shuffledp.collection.open_column``. Who is called by a missing
-        text, or by ``"NA"`` and the like, is nobody.
+        Options of reading a file, as for ``shuffledp.collection.open_column``. A user named by a
+        missing text, or by ``"NA"`` and the like, is refused.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def open_histories(  # one keyword an option
         )
     source = _opened(table, names, **ways)
     frame, origin = source.frame, source.origin
-    source.missing_texts(labels or _BOOLEANS)  # refuses those that are values
+    source.missing_texts(labels or _BOOLEANS)  # refuses missing texts that are values
     with tables.reading(origin):
         schema = frame.collect_schema()
         if source.separator:
@@ -305,7 +305,7 @@ def _user_expression(name: str, dtype: "pl.DataType", source: tables.Source) -> 
 def _value_expression(
     name: str, dtype: "pl.DataType", labels: tuple[str, ...], origin: str
 ) -> "pl.Expr":
-    """Return the expression for the codes, Int64; null where a value is none of the domain."""
+    """Return the expression for the codes, Int64; null for values outside the domain."""
     if labels:
         return place_expression(name, dtype, labels).cast(pl.Int64)
     column = pl.col(name)
@@ -364,7 +364,7 @@ def _changes(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]] | None:
     """Return users, periods and values of the rows at which a value changes, in their order.
 
-    None if the rows of a user are not in order of time.
+    Return None if the rows of a user are not in order of time.
     """
     last_times = np.full(ids.len(), np.iinfo(np.int64).min)
     last_values = np.full(ids.len(), NOTHING, dtype=np.int64)
@@ -373,7 +373,7 @@ def _changes(
     for batch in rows.collect_batches(chunk_size=_ROWS_A_BLOCK):
         if sum(batch.null_count().row(0)):
             raise tables.changed(origin)
-        places = ids.search_sorted(batch[_USER]).to_numpy()  # among all, which are sorted
+        places = ids.search_sorted(batch[_USER]).to_numpy()  # among all ids, which are sorted
         if not (ids.gather(np.minimum(places, ids.len() - 1)) == batch[_USER]).all():
             raise tables.changed(origin)
         user = places.astype(np.int32)
@@ -405,7 +405,7 @@ def _changes(
 def _last_of_each_period(
     users: NDArray[np.int32], periods: NDArray[np.int64], values: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Sort changes by period and user, and keep the last where a user has several in a period."""
+    """Sort changes by period and user, and keep the last of a user's changes in a period."""
     order = np.lexsort((users, periods))
     users, periods, values = users[order], periods[order], values[order]
     if not ((users[1:] == users[:-1]) & (periods[1:] == periods[:-1])).any():
@@ -452,17 +452,17 @@ def time_expression(
 
 _LENGTH = re.compile(r"([1-9][0-9]{0,8})(h|d|w|mo)")
 _LARGEST_TIME = 1 << 62
-_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 28.0}  # at least
+_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 28.0}  # lower bounds
 _MICROSECONDS_A_DAY = 86_400e6
 
 
 def require_periods(periods: SupportsIndex) -> int:
-    """Return a number of periods that a table may have, or raise `ParameterError`."""
+    """Return a number of periods that a table may have; raise `ParameterError` otherwise."""
     return require_at_least("periods", periods, 1, MOST_PERIODS, "give fewer and longer ones")
 
 
 class TimeAxis(NamedTuple):
-    """How times become periods."""
+    """Map from times to periods."""
 
     starts: NDArray[np.int64]  # the time at which each period begins
     text: Callable[[int], str]  # a time as a table shows it
@@ -471,7 +471,7 @@ class TimeAxis(NamedTuple):
 def time_axis(
     kind: str, ends: Sequence[int], *, start: object, every: object, length: int | None, origin: str
 ) -> TimeAxis:
-    """Map from the times of a column to periods; raise if one is outside them."""
+    """Return the map from the times of a column to periods; raise if one is outside them."""
 
     def text(time: int) -> str:
         if kind == "number":
@@ -543,7 +543,7 @@ def _starts_of_moments(
 
 
 def _whole(name: str, value: object) -> int:
-    """Return a whole number, also out of text."""
+    """Return a whole number, also from text."""
     is_text = isinstance(value, str) and _WHOLE.fullmatch(value.strip())
     if not is_text and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
         raise ParameterError(
@@ -558,7 +558,7 @@ def _whole(name: str, value: object) -> int:
 
 
 def _moment(text: str) -> dt.datetime | None:
-    """Return the date or moment that a text names, if it is written as it should be."""
+    """Return the date or moment that a text names; None if it has no known format."""
     for form in _FORMATS:
         try:
             return dt.datetime.strptime(text, form)  # noqa: DTZ007  # a clock's time

@@ -1,8 +1,8 @@
-"""``MemoisedReports``: the one report of each value that a device ever sends, whatever the period.
+"""``MemoisedReports``: one report for each value, which a device sends in all periods.
 
-For a question that is asked again every period under a shuffler's dummies: the releases compose as
-those of the reports themselves, and who saw all reports of a user would see one draw a value, not
-one a period. See docs/results/dummies.md.
+For a question that is asked again every period with a shuffler's dummies: the releases compose as
+releases of the reports themselves, and an adversary who sees all reports of a user sees one draw a
+value, not one a period. See docs/results/dummies.md.
 """
 
 import json
@@ -28,12 +28,12 @@ class MemoisedReports:
     Parameters
     ----------
     path : str or path-like
-        State of this device for one question, secret; made if there is none. Remove it, and the
+        State of this device for one question, secret; made if there is none. If it is removed, the
         next reports are new draws, which cost epsilon0 each once more.
     randomizer : CategoryRandomizer
         Law of the reports; a file of another law is refused.
     entropy : Entropy, optional
-        Source of the draws, the operating system's generator where none is given.
+        Source of the draws, by default the operating system's generator.
 
     Raises
     ------
@@ -44,12 +44,12 @@ class MemoisedReports:
 
     Notes
     -----
-    All draws are on disk before the first report is handed out, and nothing is written later, so
+    All draws are on disk before the first report is returned, and nothing is written later, so
     that a device that is stopped at any moment goes on with the same reports or has sent none.
     Processes that start at once share the draws of the first.
 
-    What links all reports of a user learns *when* a report changed, hence that the value did:
-    epsilon0 for each distinct value is between histories that change in the same periods.
+    An adversary who links a user's reports learns *when* a report changed, hence that the value
+    did: epsilon0 for each distinct value is between histories that change in the same periods.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class MemoisedReports:
 
 
 def _write(path: Path, reports: Reports) -> None:
-    """Make the file of these reports, on disk on return, unless there is one by now."""
+    """Make the file of these reports, on disk on return, unless it exists by now."""
     text = json.dumps({"fingerprint": reports.fingerprint, "reports": reports.data.tolist()})
     partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -103,7 +103,7 @@ def _write(path: Path, reports: Reports) -> None:
 
 
 def _read(path: Path, randomizer: CategoryRandomizer) -> Reports:
-    """Return the reports of a file, once checked."""
+    """Return the checked reports of a file."""
     empty = randomizer.randomize(np.arange(0), Entropy.from_seed(0)).data
     shape = randomizer.domain_size, *empty.shape[1:]
     try:

@@ -1,7 +1,7 @@
-"""Planning: how well a changing statistic will be known, how private it is, and what else would do.
+"""Planning: errors and privacy of following a changing statistic, and its alternatives.
 
-Mechanisms and privacy meet here: the design of clients and server, the errors that the estimators
-then have, the guarantee of the whole time, and the same for collections that are repeated instead.
+It combines the design of clients and server, the errors of the estimators, the guarantee over the
+whole time, and the same for collections that are repeated instead.
 """
 
 import math
@@ -39,18 +39,18 @@ from shuffledp.monitoring.histories import require_periods
 from shuffledp.monitoring.privacy import central
 from shuffledp.monitoring.simulation import local_cautions, noise_cautions
 
-# A central target that only delta pays for is taken to be this small where others must meet it.
+# Least epsilon to which others are held if delta alone pays for the central target.
 _LEAST_EPSILON = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonitorPlan(Shown):
-    """A longitudinal collection: what it will know, what it guarantees, and what else would do.
+    """A longitudinal collection: its expected errors, its guarantees, and its alternatives.
 
     Parameters
     ----------
     design : MonitorDesign
-        What clients and server agree on.
+        The design that clients and server share.
     num_users : int
         n: users who take part from the first period to the last, all honest.
     delta : float
@@ -58,9 +58,9 @@ class MonitorPlan(Shown):
     confidence : float
         Of the bands.
     asked_epsilon : float or None
-        The central target, where one was given; otherwise epsilon0 was.
+        The central target, if one was given; otherwise epsilon0 was.
     local : Bound
-        Epsilon of everything that a user ever sends.
+        Epsilon of all reports of a user.
     central : Bound
         Epsilon of everything that is ever published, at ``delta``, for a change of one user's whole
         history.
@@ -68,12 +68,12 @@ class MonitorPlan(Shown):
         In users, of the count of one value, from the reports up to the period; an upper bound for
         every history.
     smoothed_standard_errors : ndarray of float64, shape (periods,)
-        Once all reports are there.
+        Standard errors once all reports are there.
     proven_errors : ndarray of float64, shape (periods,)
         Errors, in users, that no count at any period exceeds with that confidence: proved without
         any normal approximation (Theorem 6 with constants).
     comparison : MonitorComparison
-        With one-shot collections that are repeated.
+        Comparison with one-shot collections that are repeated.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class MonitorPlan(Shown):
         Parameters
         ----------
         simultaneous : bool
-            Whether the band is to hold at all periods and values at once.
+            Whether the band must hold at all periods and values at once.
 
         Returns
         -------
@@ -115,28 +115,28 @@ class MonitorPlan(Shown):
 
     @property
     def reports_per_user(self) -> float:
-        """Reports that a user sends in all, on average over the levels."""
+        """Number of reports that a user sends in all, on average over the levels."""
         return self.design.tree.num_nodes / self.design.num_levels
 
     @property
     def bits_per_report(self) -> int:
-        """Level, column and sign; the period is when it is sent."""
+        """Size of level, column and sign; the period is the time of sending."""
         levels, columns = self.design.num_levels, self.design.encoding.num_columns
         return (levels - 1).bit_length() + (columns - 1).bit_length() + 1
 
     @property
     def verdict(self) -> Verdict:
-        """Whether to monitor at all."""
+        """Recommendation whether to monitor at all."""
         return self.comparison.verdict
 
     @property
     def advice(self) -> str:
-        """What to do: the verdict in words."""
+        """Recommendation: the verdict in words."""
         return self.comparison.advice
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What is allowed but should make a reader think twice, one sentence each."""
+        """Settings that are allowed but need second thoughts, one sentence each."""
         return (
             *delta_cautions(self.delta, self.num_users),
             *noise_cautions(float(self.standard_errors.max()), self.num_users),
@@ -144,7 +144,7 @@ class MonitorPlan(Shown):
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything as JSON values; what ``shuffledp monitor plan --json`` prints."""
+        """Return everything as JSON values, as printed by ``shuffledp monitor plan --json``."""
         design, errors = self.design, self.standard_errors
         single, together = (self.half_widths(simultaneous=each) for each in (False, True))
         return {
@@ -215,7 +215,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     delta : float
         Central failure probability, in (0, 1); well below 1/n.
     epsilon0 : float, optional
-        Local privacy loss of everything that a user ever sends, in nats, > 0. Give this or
+        Local privacy loss of all reports of a user, in nats, > 0. Give this or
         ``epsilon``.
     epsilon : float, optional
         Central target for everything that is ever published, in nats, > 0: the largest epsilon0
@@ -228,10 +228,10 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     confidence : float
         Of the bands, in (0, 1).
     dummies : {"none", "shuffler"}
-        Whether to compare with one more way: everybody answers in every period, and the shuffler
-        adds reports that belong to nobody.
+        Whether to compare with one more collection: everybody answers in every period, and the
+        shuffler adds dummies.
     max_epsilon0 : float, optional
-        With dummies, the local privacy loss of each distinct value that a user ever has, > 0.
+        With dummies, the local privacy loss of each distinct value of a user, > 0.
     no_local_noise : bool
         With dummies, instead of ``max_epsilon0``: reports are the values.
 
@@ -315,7 +315,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
 def _loss_of_value(
     dummies: str, max_epsilon0: float | None, *, no_local_noise: bool
 ) -> float | None:
-    """Return the local loss of each distinct value under dummies, None without any; or raise."""
+    """Return the local loss of each distinct value under dummies, None without dummies."""
     if dummies not in ("none", "shuffler"):
         raise ParameterError(f"dummies = {dummies!r} is not one of none, shuffler")
     number_given = (max_epsilon0 is not None) + no_local_noise
@@ -336,8 +336,8 @@ def _compared(
     crowd: dict[str, Any],
     loss_of_value: float | None,
 ) -> MonitorComparison:
-    """Return the plan beside repeated collections with the same guarantees."""
-    # Whoever has no value yet needs one more answer, which is left out in favour of these.
+    """Return the plan's comparison with repeated collections of the same guarantees."""
+    # A user without a value yet would need one more answer, which is left out in favour of these.
     task = RepeatedTask(
         domain_size=max(design.encoding.domain_size, 2),
         periods=design.periods,

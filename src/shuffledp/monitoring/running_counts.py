@@ -1,8 +1,8 @@
 """Running counts from sums of reports at the nodes of the tree, and their errors.
 
 With z[u] = Z[u] / (2^(m+1) - 1) for a node of height m, Z[u] = 2^m S[u] + Z[left] + Z[right], the
-best estimate from a node and its descendants has variance v_m = 2^m / (2^(m+1) - 1) where every
-node's is 1: 1, 2/3, 4/7, ..., 1/2. Z are whole numbers where S are: exact, and independent of the
+best estimate from a node and its descendants has variance v_m = 2^m / (2^(m+1) - 1) if every node
+has variance 1: 1, 2/3, 4/7, ..., 1/2. Z are whole numbers if S are: exact, and independent of the
 order in which reports arrive.
 
 With c = L / gap let f^ = c sum of a_v U_v be a linear estimate. With r_2 the mean of the product of
@@ -14,8 +14,8 @@ variance factor, the pairs are not.
 
 A band for all periods reaches a quantile of the largest error over its standard deviation, which
 depends on the tree and the estimator alone: simulated once, with a fixed seed, and rounded up by an
-order statistic that is too small with probability at most `QUANTILE_FAILURE_RATE`; where that is
-wider than Sidak's inequality allows, that one is taken.
+order statistic that is too small with probability at most `QUANTILE_FAILURE_RATE`; if it is wider
+than the quantile by Sidak's inequality, the latter is taken.
 
 *Proof of the variance.* One user's part at level h is c sum of a_j u_j with u_j^2 = 1 and
 E u_i u_j = r_2 s_i s_j: its second moment is (c^2/L) sum over h of (sum a_j^2 + r_2 Q_h). For
@@ -48,7 +48,7 @@ the peak, and max Q_h = 0. For smoothed counts the parts X, Y up to the path and
 Y^2 at most their sums of squares, so Q_h <= 2 X Y <= 2 P_h N_h; a user who is on from one node to
 the other attains it.
 
-Errors that are proved are Theorem 6 of
+Proved errors are Theorem 6 of
 Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, "Amplification by Shuffling", SODA
 2019, arXiv:1811.12469v2, with constants.
 """
@@ -76,8 +76,8 @@ def running_sums(tree: PeriodTree, node_values: NDArray[Any], through: int) -> N
     """Return the sum over the cover of 1 ... t of a number or row for each node, for every t.
 
     The cover of t, one node for each one-bit of t (Algorithm 2, lines 7 to 10, of
-    arXiv:1811.12469v2), belongs to t without its last one-bit, and the node that ends at t and is
-    as long as this bit says. O(through).
+    arXiv:1811.12469v2), is the cover of t without its last one-bit, and the node that ends at t and
+    is as long as this bit says. O(through).
     """
     sums = np.zeros((through + 1, *node_values.shape[1:]), dtype=node_values.dtype)
     for height in reversed(range(through.bit_length())):
@@ -128,7 +128,7 @@ def online_running_counts(tree: PeriodTree, weighted: NDArray[Any], through: int
 def smoothed_running_counts(tree: PeriodTree, weighted: NDArray[Any], through: int) -> NDArray[Any]:
     """Return the least-squares estimate of the sum over 1 ... t from all nodes up to ``through``.
 
-    Optimal among all linear unbiased estimators; at t = ``through`` the one of
+    Optimal among all linear unbiased estimators; at t = ``through`` equal to
     `online_running_counts`. Hay, Rastogi, Miklau, Suciu, VLDB 2010, arXiv:0904.0942v5, Theorem 3,
     for each tree of the forest: in the end each node is the sum of its children.
     """
@@ -146,7 +146,7 @@ _ARRAYS = ("periods", "counts", "standard_errors", "lower", "upper")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunningCounts(Frames):
-    """How many users have a value at each of the periods 1 ... T, or at one; arrays read-only.
+    """Number of users with each value at each of the periods 1 ... T, or at one; read-only.
 
     Parameters
     ----------
@@ -156,18 +156,18 @@ class RunningCounts(Frames):
         Unbiased numbers of users; may be negative or above their number. No second axis for
         booleans.
     standard_errors : ndarray of float64, same shape
-        Of ``counts``.
+        Standard errors of ``counts``.
     lower, upper : ndarray of float64, same shape
         Bands; not clipped.
     is_smoothed : bool
         Whether the reports of all T periods were used for every period, so that ``counts`` change
-        when more arrive; else the counts at t are what was known at t.
+        when more arrive; otherwise the counts at t use no later reports.
     confidence : float
         Nominal coverage of the bands, in (0, 1).
     is_simultaneous : bool
         Whether all bands hold at once with that confidence, rather than each alone.
     labels : tuple
-        What is counted, one entry a value.
+        The counted values, in order.
     """
 
     periods: NDArray[np.int64]
@@ -188,7 +188,7 @@ class RunningCounts(Frames):
         return int(self.periods.size)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return ``period``, ``value`` where there are labels, ``count``, its error and band."""
+        """Return ``period``, ``value`` if there are labels, ``count``, its error and band."""
         shape, has_values = self.counts.shape, self.counts.ndim > self.periods.ndim
         periods = self.periods[..., np.newaxis] if has_values else self.periods
         found: dict[str, NDArray[Any]] = {"period": np.broadcast_to(periods, shape)}
@@ -222,7 +222,7 @@ class RunningCounts(Frames):
 
 
 def tree_heights(through: int) -> Iterator[int]:
-    """Yield the heights of the complete trees that the periods 1 ... T are made of, in order."""
+    """Yield the heights of the complete trees that make up the periods 1 ... T, in order."""
     return (height for height in reversed(range(through.bit_length())) if through >> height & 1)
 
 
@@ -239,10 +239,10 @@ def online_factors(periods: NDArray[np.int64]) -> Floats:
 
 
 def variance_factors(through: int, *, smoothed: bool = False) -> Floats:
-    """Return sum a_v^2: the variance of each running count where every node has variance 1.
+    """Return sum a_v^2: the variance of each running count if every node has variance 1.
 
     The sum of 2^m / (2^(m+1) - 1) over the one-bits 2^m of t: hardly more than half the number of
-    the nodes of the cover; smoothed see `smoothed_factors`.
+    nodes of the cover; smoothed see `smoothed_factors`.
     """
     return smoothed_factors(through)[0] if smoothed else online_factors(np.arange(1, through + 1))
 
@@ -292,8 +292,8 @@ def expected_standard_errors(
 ) -> Floats:
     """Return the standard error, in users, of running counts, before any report is seen.
 
-    At some periods, 1 ... T where smoothed; at all unless given. An upper bound for every history:
-    what the users' increments themselves take off, less than n, is left in, and so are users who
+    At some periods, 1 ... T if smoothed; by default at all. An upper bound for every history: the
+    variance of the users' increments themselves, less than n, is not subtracted, nor are users who
     come late or leave early. Rounded to nearest.
     """
     shown = np.arange(1, design.periods + 1) if periods is None else periods
@@ -310,8 +310,8 @@ def expected_standard_errors(
 def proven_errors(design: MonitorDesign, *, num_users: int, confidence: float) -> Floats:
     """Return errors, in users, that all running counts keep at once, by Bernstein's inequality.
 
-    With probability ``confidence`` or more, over the users' randomness and whatever the histories,
-    no error at any period, of any value, is above; for online estimates. Rounded up. ``num_users``
+    With probability ``confidence`` or more, over the users' randomness and for any histories, no
+    error at any period, of any value, is above; for online estimates. Rounded up. ``num_users``
     may be an upper bound. The variance factor is also at least the largest factor that the encoding
     puts on one report: 1 for booleans, K of K for one-hot columns, 2 of 4 for Hadamard.
     """
@@ -335,7 +335,7 @@ _SEED = 20_181_129
 _MOST_RUNS = 20_000
 _FEWEST_RUNS = 400  # with fewer the order statistic is no better than Sidak's inequality
 _MOST_NORMALS = 30_000_000  # about a second
-_BLOCK_NORMALS = 1 << 18  # fits the cache with what is made from them
+_BLOCK_NORMALS = 1 << 18  # fits the cache with the arrays made from them
 
 
 def band_quantile(
@@ -346,19 +346,19 @@ def band_quantile(
     simultaneous: bool = True,
     domain_size: int = 1,
 ) -> float:
-    """Half-width of a band in standard errors.
+    """Return the half-width of a band in standard errors.
 
     Pointwise the quantile of the normal law. Simultaneous, for all periods 1 ... ``through`` and
-    all values: at least the maximum's quantile, but for the failure rate, and never above
-    Bonferroni's. Sidak 1967: normal variables, whatever their correlations, are all within a band
-    with at least the product of the single probabilities; above 37,000 periods that alone.
+    all values: at least the maximum's quantile, except with the failure rate, and never above
+    Bonferroni's. Sidak 1967: normal variables, of any correlations, are all within a band with at
+    least the product of the single probabilities; above 37,000 periods that alone.
     """
     require_open_unit("confidence", confidence)
     if not simultaneous:
         return normal_quantile(confidence)
     from scipy.special import bdtrc
 
-    # A draw that is at least the quantile, but for the failure rate, if there is one.
+    # A draw that is at least the quantile, except with the failure rate, if there is one.
     maxima = simulated_maxima(through, smoothed)
     ranks = np.arange(maxima.size, dtype=np.float64)
     chances = bdtrc(ranks, maxima.size, simultaneous_confidence(confidence, domain_size))
@@ -370,7 +370,7 @@ def band_quantile(
 def sidak_quantile(confidence: float, num_periods: int, domain_size: int = 1) -> float:
     """Return q such that all these normal errors lie in [-q, q], with at least the confidence.
 
-    Bonferroni's inequality among ``domain_size`` such series.
+    Bonferroni's inequality over ``domain_size`` such series.
     """
     from scipy.special import ndtri
 

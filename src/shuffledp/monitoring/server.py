@@ -20,7 +20,7 @@ from shuffledp.monitoring.running_counts import (
 )
 
 _MOST_COUNTERS = 1 << 25
-_BLOCK = 1 << 17  # reports handled at once, so that what is made of them stays in the cache
+_BLOCK = 1 << 17  # reports handled at once, so that their arrays stay in the cache
 
 
 class MonitorServer:
@@ -29,14 +29,14 @@ class MonitorServer:
     Parameters
     ----------
     design : MonitorDesign
-        What clients and server agreed on.
+        The design that clients and server share.
 
     Attributes
     ----------
     design : MonitorDesign
         As given.
     num_reports : int
-        How many reports have arrived.
+        Number of reports that have arrived.
     last_period : int
         Last period of which a report has arrived; 0 before the first.
 
@@ -49,19 +49,19 @@ class MonitorServer:
     Notes
     -----
     Reports may come in any order and any batches, late ones too; estimates change as they arrive.
-    A report names no user, so that the server cannot tell a repeated one from another user's: see
-    that the transport delivers once. `pickle` keeps a server, with all that it knows.
+    A report names no user, so that the server cannot distinguish a repeated one from another
+    user's: make sure that the transport delivers once. `pickle` keeps a server, with all its data.
 
     With c = L / gap the sum of the signs at a node times c is unbiased for the sum of the users'
     increments over it, for users who take part from the start to the node's end. A user whose
-    increments are all reported adds a part whenever they joined; reports that are missing count as
+    increments are all reported contributes from whenever they joined; missing reports count as
     if nothing had changed then.
 
     Estimates are the best linear unbiased ones from the nodes that have ended, of hardly more than
     half the variance of the cover of Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta,
     "Amplification by Shuffling", SODA 2019, arXiv:1811.12469v2, Algorithm 2 (with the factor of L
     levels in place of log2 d). Smoothed they use the later nodes, too. Standard errors refer to
-    ``num_users`` users, an upper bound if it is one of the users.
+    ``num_users`` users, and are upper bounds if it is an upper bound on the users.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class MonitorServer:
         Parameters
         ----------
         reports : MonitorReport or iterable of MonitorReport
-            May be empty. Of many reports best one MonitorReport of arrays, an entry a report.
+            May be empty. For many reports best one MonitorReport of arrays, an entry a report.
 
         Raises
         ------
@@ -140,17 +140,17 @@ class MonitorServer:
         t : int
             In [1, periods].
         num_users : int
-            n, or an upper bound of it, at least 1: how many users take part.
+            n, or an upper bound on it, at least 1: number of users who take part.
         confidence : float
             Nominal coverage of the band, in (0, 1).
         simultaneous : bool
             Whether the bands of all periods of the design, and of all values, hold at once with
-            that confidence, so that one may look at every one of them; else each alone.
+            that confidence, so that all of them may be examined; otherwise each alone.
 
         Returns
         -------
         RunningCounts
-            Of the period alone. Unbiased, not clipped; what `running_counts` has at t.
+            Of the period alone. Unbiased, not clipped; equal to `running_counts` at t.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class MonitorServer:
 
         Notes
         -----
-        Cost: O(num_columns log t), and O(num_columns d) where reports have arrived since the last
+        Cost: O(num_columns log t), and O(num_columns d) if reports have arrived since the last
         estimate. The first simultaneous band of a design takes up to a second more.
         """
         tree = self.design.tree
@@ -185,17 +185,17 @@ class MonitorServer:
         Parameters
         ----------
         through : int, optional
-            T, in [1, periods]; the last period of which a report has arrived unless given.
+            T, in [1, periods]; by default the last period of which a report has arrived.
         num_users : int
-            n, or an upper bound of it, at least 1: how many users take part.
+            n, or an upper bound on it, at least 1: number of users who take part.
         smoothed : bool
             Whether to use the reports of all T periods for every period. Otherwise the counts are
-            what `estimate` said, or would have said, at each period.
+            equal to `estimate` at each period.
         confidence : float
             Nominal coverage of the bands, in (0, 1).
         simultaneous : bool
             Whether all bands hold at once with that confidence, for all periods and values
-            of the design, or, smoothed, the periods 1 ... T and all values; else each alone.
+            of the design, or, smoothed, the periods 1 ... T and all values; otherwise each alone.
 
         Returns
         -------

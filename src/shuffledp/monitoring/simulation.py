@@ -1,6 +1,6 @@
-"""A longitudinal collection, simulated period by period: what it produced, and cautions.
+"""A longitudinal collection, simulated period by period, with its result and cautions.
 
-What clients draw is a keyed function of the period, so the same seed makes the same reports, bit
+Draws of clients are a keyed function of the period, so the same seed makes the same reports, bit
 for bit, also from a table that has grown since.
 """
 
@@ -32,12 +32,12 @@ from shuffledp.monitoring.server import MonitorServer
 # With a larger standard error, relative to the users, a 95 % interval is wider than [0, 1].
 _USELESS_SHARE = 0.25
 
-# Beyond this local loss a report is as good as the truth.
+# Beyond this local loss a report hides next to nothing.
 _BARE = 10.0
 
 
 def noise_cautions(worst_standard_error: float, num_users: int) -> tuple[str, ...]:
-    """Cautions where the noise drowns the counts."""
+    """Return cautions if the noise drowns the counts."""
     if worst_standard_error <= _USELESS_SHARE * num_users:
         return ()
     return (
@@ -48,7 +48,7 @@ def noise_cautions(worst_standard_error: float, num_users: int) -> tuple[str, ..
 
 
 def local_cautions(epsilon0: float) -> tuple[str, ...]:
-    """Cautions where a user's own reports are hardly private."""
+    """Return cautions if a user's own reports are hardly private."""
     if epsilon0 <= _BARE:
         return ()
     return (
@@ -58,7 +58,7 @@ def local_cautions(epsilon0: float) -> tuple[str, ...]:
 
 
 def limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tuple[str, ...]:
-    """Cautions where changes were ignored."""
+    """Return cautions if changes were ignored."""
     if not num_ignored:
         return ()
     return (
@@ -73,7 +73,7 @@ ESTIMATES_STEM = "estimates"
 TRUTH_STEM = "true-counts-not-private"
 RESULT_FILE = "result.json"
 
-# Attributes that stand in result.json as they are.
+# Attributes that result.json has unchanged.
 _OF_DESIGN = ("periods", "max_changes", "epsilon0", "protocol")
 _OF_RESULT = (
     *("num_users", "through", "root_mean_square_error", "num_outside_bands"),
@@ -83,36 +83,36 @@ _OF_RESULT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MonitorResult(Shown):
-    """Running counts of a simulation, the truth beside them, and what was guaranteed.
+    """Running counts of a simulation, with the true counts and the guarantees.
 
     Parameters
     ----------
     design : MonitorDesign
-        What clients and server agreed on.
+        The design that clients and server share.
     num_users : int
         Number of users.
     running : RunningCounts
         Unbiased estimates and bands for periods 1 to T. T is below ``design.periods`` if the
         simulation was stopped earlier.
     truth : ndarray of int64, shape (T,) or (T, domain_size)
-        How many users really had each value. It is known because this is a simulation; a real
+        True number of users with each value. It is known because this is a simulation; a real
         collection never learns it.
     period_labels : tuple of str
-        When each of the T periods begins.
+        Start of each of the T periods.
     values : tuple of str
-        What is counted; empty for booleans.
+        The counted values; empty for booleans.
     local : Bound
-        Local loss, in nats, of everything that a user ever reports.
+        Local loss, in nats, of all reports of a user.
     central : Guarantee
-        What holds for a user's whole history if the reports of each period and level are shuffled.
+        Guarantee for a user's whole history if the reports of each period and level are shuffled.
     num_ignored_changes : int
         Changes that were not followed, since their users had used up ``max_changes``.
     num_limited_users : int
-        How many users had such changes.
+        Number of users with such changes.
     is_simulation : bool
-        True if a seed was given: then whoever knows it can undo the randomization.
+        True if a seed was given: any party that knows it can undo the randomization.
     warnings : tuple of str
-        What to know before relying on the numbers, one sentence each.
+        Warnings before relying on the numbers, one sentence each.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class MonitorResult(Shown):
 
     @property
     def num_outside_bands(self) -> int:
-        """How many true counts lie outside their bands; nearly always none."""
+        """Number of true counts outside their bands; nearly always none."""
         running = self.running
         outside = (self.truth < running.lower) | (self.truth > running.upper)
         return int(np.count_nonzero(outside))
@@ -159,7 +159,7 @@ class MonitorResult(Shown):
         return float(np.sqrt(np.mean((self.running.counts - self.truth) ** 2)))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield one row a period and value, as ``estimates.csv`` has them.
+        """Yield one row a period and value, as in ``estimates.csv``.
 
         Yields
         ------
@@ -201,7 +201,7 @@ class MonitorResult(Shown):
         directory : path
             The folder to create. It must not exist, or be empty.
         overwrite : bool
-            Replace a folder that holds nothing but earlier results.
+            Replace a folder that holds only earlier results.
 
         Returns
         -------
@@ -231,7 +231,7 @@ def write_monitor_result(
 ) -> None:
     """Write a result into a folder that exists, usually the one that `results_folder` yields.
 
-    ``parameters``, how the result was asked for, are kept in ``result.json``; JSON values only.
+    ``parameters``, the arguments of the run, are stored in ``result.json``; JSON values only.
     """
     with writing(folder):
         write_rows(result.rows(), folder / f"{ESTIMATES_STEM}.csv")
@@ -263,28 +263,28 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     Parameters
     ----------
     histories : Histories
-        What users really do; see ``open_histories``. Its periods are the collection's, and
+        True histories of the users; see ``open_histories``. Its periods are the collection's, and
         its categories the domain.
     max_changes : int
-        k, in [1, periods]: how many changes of a user are followed. Clients ignore further ones,
-        which biases the estimates and costs no privacy.
+        k, in [1, periods]: number of changes of a user that are followed. Clients ignore further
+        ones, which biases the estimates and costs no privacy.
     epsilon0 : float
-        Local privacy loss, in nats, of everything that a user ever reports.
+        Local privacy loss, in nats, of all reports of a user.
     delta : float
-        At which the central guarantee is computed, in [0, 1).
+        Central failure probability, in [0, 1).
     protocol : str
         Law of the signs; see `MonitorDesign`.
     smoothed : bool
-        Use later reports for earlier periods, too; by default estimates are made on the day.
+        Use later reports for earlier periods, too; by default estimates use no later reports.
     confidence : float
-        That all bands hold at once with, in (0, 1).
+        Probability with which all bands hold at once, in (0, 1).
     seed : int, optional
         For a reproducible simulation. With the same seed, users and number of periods, a table that
         has grown gives the same estimates for the periods before.
     stop_after : int, optional
         The last period to simulate; by default all.
     on_progress : callable, optional
-        Called with the stage, the periods done and those in total.
+        Called with the stage, the periods done and the periods in total.
 
     Returns
     -------

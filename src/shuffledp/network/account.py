@@ -1,4 +1,4 @@
-"""How private an exchange along a graph is, beside a trusted shuffler."""
+"""Central privacy of an exchange along a graph, compared with a trusted shuffler."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
@@ -21,13 +21,13 @@ from shuffledp.network.walk_accountant import NetworkMixing, Positions
 Components = Literal["connected", "largest"]
 Users = Literal["worst", "all"]
 
-#: Shares of the users for whom an epsilon of their own is given, beside that of the worst.
+#: Shares of the users for whom an epsilon of their own is given, beside the worst user's.
 SHARES = (0.5, 0.9, 0.99)
 
-#: Ask for the fewest rounds that are nearly as private as endless ones.
+#: Ask for the smallest number of rounds that is nearly as private as endless rounds.
 AUTO: Literal["auto"] = "auto"
 
-# What fields are called in JSON.
+# Names of fields in JSON.
 _JSON_NAMES = {
     "irregularity": "gamma",
     "method": "positions",
@@ -36,26 +36,26 @@ _JSON_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkAccount(Shown):
-    """The central guarantee of an exchange, with what it rests on.
+    """The central guarantee of an exchange, with the facts on which it rests.
 
     Parameters
     ----------
     num_users, num_edges : int
-        Of the graph, or of the component that has the worst guarantee.
+        Of the graph, or of its largest component if only this was accounted for.
     num_components : int
-        Of the graph that was asked about.
+        Of the given graph.
     rounds : int
         Of the exchange.
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one.
     laziness : float
-        Chance that a report stays where it is in a round.
+        Probability that a report stays where it is in a round.
     delta : float
         Central failure probability.
     epsilon : Bound
         For every user; ``upper`` is proved.
     uniform_epsilon : Bound
-        What a trusted shuffler would give the same users.
+        Epsilon of a trusted shuffler for the same users.
     spectral_gap : float
         1 - lambda, rounded down.
     irregularity : float
@@ -63,20 +63,20 @@ class NetworkAccount(Shown):
     is_bipartite, is_regular : bool
         Of the graph.
     separation : float
-        How far the worst law is from the stationary one after these rounds; 0 is perfectly mixed.
+        Distance of the worst law from the stationary one after these rounds; 0 is perfectly mixed.
     rounds_to_mix : int
-        Rounds after which eigenvalues show that to be below 0.01.
+        Rounds after which eigenvalues show the separation to be below 0.01.
     worst_user : str
-        Label of a user whose position tells most, as far as the bounds say.
+        Label of a user whose position reveals most, as far as the bounds show.
     method : str
         ``"exact"`` or ``"spectral"``.
     num_dishonest : int
         Users who hide nobody.
     dummies : DummyLaw or None
-        What each honest user sends beside the report.
+        Dummies that each honest user sends beside the report.
     epsilon_of_shares : tuple of (float, float)
-        Shares of the users, and an epsilon that holds for at least as many of them: quantiles over
-        users, rounded up. Empty unless asked for.
+        Shares of the users, and an epsilon that holds for at least this share of them: quantiles
+        over users, rounded up. Empty unless asked for.
     """
 
     num_users: int
@@ -122,7 +122,7 @@ class NetworkAccounts(Frames):
     rows: tuple[NetworkAccount, ...]
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return both ends of epsilon after the rounds, and what each is compared with."""
+        """Return both ends of epsilon after the rounds, and the epsilon of a uniform shuffle."""
         return {
             "rounds": [each.rounds for each in self.rows],
             "epsilon_lower": [each.epsilon.lower for each in self.rows],
@@ -136,7 +136,7 @@ class NetworkAccounts(Frames):
 
 
 class _Asked(Terms, total=False):
-    """What `account_network` takes by name, besides the rounds."""
+    """Keywords of `account_network` besides the rounds."""
 
     laziness: SupportsFloat
     within: float
@@ -191,31 +191,31 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     Parameters
     ----------
     graph : Graph
-        Who may send reports to whom; its users are those who take part.
+        Edges along which users may send reports; its users are the participants.
     profile : LocalProfile
         The randomizer's law; ``LocalProfile(epsilon0=...)`` for any epsilon0-LDP randomizer.
     rounds : int, collection of int, or "auto"
-        Of the exchange, >= 0; "auto" for the fewest whose epsilon is near that of endless ones.
+        Of the exchange, >= 0; "auto" for the smallest number whose epsilon is near the limit.
         Several numbers share one pass over the graph.
     delta : float
         Central failure probability, in [0, 1).
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one of them, drawn uniformly.
     laziness : float
-        Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
+        Probability that a report stays where it is in a round, by a coin of its own; in [0, 1).
     within : float
-        For "auto": how near, relative to the limit.
+        For "auto": largest relative distance to the limit.
     positions : {"auto", "exact", "spectral"}
         See `NetworkMixing`.
     components : {"connected", "largest"}
         A graph in several pieces is refused, or its largest piece is taken.
     num_dishonest : int
-        So many users may tell the adversary their own reports; they hide nobody.
+        Number of users who may reveal their own reports to the adversary; they hide nobody.
     dummies : DummyLaw, optional
         Law of the dummies that each honest user sends beside the report; they walk like reports.
     users : {"worst", "all"}
-        "all" gives, beside the epsilon of the worst user, those that 50, 90 and 99 % of the users
-        have at most.
+        "all" gives, beside the epsilon of the worst user, upper bounds on the epsilon of 50, 90 and
+        99 % of the users.
     with_lower : bool
         False saves the time for the lower ends.
     on_progress, engine : callable, optional
@@ -230,8 +230,8 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     Raises
     ------
     ParameterError
-        If an argument is out of range, or reports cannot mix on the graph; the message says what
-        can be done.
+        If an argument is out of range, or reports cannot mix on the graph; the message states a
+        remedy.
 
     Notes
     -----
@@ -309,7 +309,7 @@ def _about(mixing: NetworkMixing) -> dict[str, Any]:
         "laziness": laziness,
         "spectral_gap": mixing.spectrum.spectral_gap,
         "irregularity": graph.irregularity,
-        # Without laziness a bipartite graph was refused.
+        # A bipartite graph without laziness was refused.
         "is_bipartite": laziness > 0.0 and graph.is_bipartite(),
         "is_regular": graph.is_regular,
         "rounds_to_mix": mixing.rounds_to_mix,
@@ -331,7 +331,7 @@ def _account(
     epsilon = mixing.epsilon(profile, rounds=rounds, with_lower=with_lower, **terms)
     least, of_shares = epsilon.upper, []
     for share in reversed(shares):
-        if rounds:  # what holds for more of the users holds for fewer
+        if rounds:  # an epsilon for more of the users holds for fewer
             least = min(least, hiding.epsilon_of_share(profile, share, **terms))
         of_shares.append((share, least))
     logger.info("network: %d rounds, epsilon about %.4g", rounds, epsilon.upper)

@@ -1,4 +1,4 @@
-"""Who hides the worst-off user's report, as bounds on positions say, and what that guarantees."""
+"""Anonymity of the worst-off user's report, from bounds on positions, and its guarantee."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,47 +24,47 @@ ReportingProtocol = Literal["all", "single"]
 
 
 class Terms(TypedDict, total=False):
-    """What is asked of an exchange, besides its rounds."""
+    """Parameters of an account of an exchange, besides its rounds."""
 
     delta: Required[float]  # Central failure probability
-    protocol: ReportingProtocol  # Whether holders hand in all they hold, the default, or one
+    protocol: ReportingProtocol  # Whether holders hand in all reports, the default, or one
     num_dishonest: int  # Users whose reports hide nobody; by default none
-    dummies: DummyLaw | None  # Of each honest user; by default none
+    dummies: DummyLaw | None  # Dummies of each honest user; by default none
 
 
-# Part of the claim where positions are not followed exactly.
+# Part of the claim if positions are not followed exactly.
 _BY_EIGENVALUES = (
     "Positions are bounded by eigenvalues, whose certificate fails with probability 1e-12 at most "
     "over its fixed start vectors: the graph was not made with these in mind."
 )
 
-# A bound this near a trusted shuffler's, relatively, is not worth a second one.
+# A bound this near to a trusted shuffler's, relatively, is not worth a second one.
 _NEAR = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hiding:
-    """Who hides the worst-off user's report after some rounds."""
+    """Anonymity of the worst-off user's report after some rounds."""
 
-    # For each other user a chance, by coins of their own, with which their report hides that of
-    # *any* user at least as well as one in a uniform shuffle would; rounded down.
+    # For each other user the probability, by independent coins, with which their report hides the
+    # report of *any* user at least as well as one in a uniform shuffle would; rounded down.
     overlaps: Floats
-    # At least the chance of each user to hold it at the end.
+    # Upper bound on the probability of each user to hold the report at the end.
     position_law: Floats
-    # Node whose position tells most, as far as the bounds say.
+    # Node whose position reveals most, as far as the bounds show.
     worst_user: int
     # 1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed.
     separation: float
-    # Where every report may be.
+    # Bounds on the position of every report.
     bounds: PositionBounds
 
     @classmethod
     def of(cls, bounds: PositionBounds) -> "Hiding":
-        """Return bounds that hold for every user alike.
+        """Return the anonymity that bounds imply for every user alike.
 
         For a victim v the overlap of user i is at least low_i / high_v (docs/results/network.md);
-        the greatest high_v covers all victims. Whoever is the victim, the other users have all
-        but one of the lows: leaving out the greatest covers that.
+        the greatest high_v covers all victims. For any victim, the other users have all but one of
+        the lows: leaving out the greatest covers that.
         """
         worst = int(np.argmax(bounds.high))
         highest = float(bounds.high[worst])
@@ -87,7 +87,7 @@ class Hiding:
     ) -> Bound:
         """Bound the central epsilon for every user; see `NetworkMixing.epsilon`.
 
-        An epsilon that is ``known`` to be met is not searched for again.
+        An epsilon that is ``known`` to hold is not searched for again.
         """
         bound = network_walk_epsilon(
             profile,
@@ -107,14 +107,14 @@ class Hiding:
     def epsilon_of_share(
         self, profile: LocalProfile, share: float, **terms: Unpack[Terms]
     ) -> float:
-        """Return an epsilon for at least this share of the users, in (0, 1]; rounded up."""
+        """Return an upper bound on epsilon for at least this share of the users, in (0, 1]."""
         users = self._weighings(profile, terms)[-1].hidden_best(share)
         overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
         found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
         return min(found.upper, self._weighed_epsilon(profile, share, found.upper, terms))
 
     def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
-        """Return True if a central target is proved to be met for every user."""
+        """Return True if a central target is proved for every user."""
         for weighing in self._weighings(profile, terms):
             if not weighing.unmet(weighing.hidden_best(1.0), epsilon).size:
                 return True
@@ -132,27 +132,27 @@ class Hiding:
     def _weighed_epsilon(
         self, profile: LocalProfile, share: float, enough: float, terms: Terms
     ) -> float:
-        """Return epsilon by the weighted blanket for a share of users; inf where it does not apply.
+        """Return epsilon by the weighted blanket for a share of users; inf if it does not apply.
 
-        It cannot where ``enough`` is as good as a trusted shuffler already.
+        It does not if ``enough`` is as good as a trusted shuffler already.
         """
         weighings, least = self._weighings(profile, terms), math.inf
         if not terms["delta"] > 0.0 or enough <= (1.0 + _NEAR) * weighings[0].limit():
             return least
         for weighing in weighings:
-            # A second law is looked at where it may gain a thousandth on the first.
+            # A second law is tried if it may gain a thousandth on the first.
             known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
             least = min(least, weighing.worst_epsilon(weighing.hidden_best(share), known))
         return least
 
 
-# The worst of many users is found to within this, relatively.
+# Relative accuracy with which the worst of many users is found.
 _SLACK = 1e-5
 
-# What gains less than half a percent is not worth the search, a tenth of a second an evaluation.
+# A smaller gain is not worth the search, a tenth of a second an evaluation.
 _WORTH, _WORTH_A_SECOND = 0.995, 0.999
 
-# So many evaluations of delta, and those left are accounted for together.
+# Number of evaluations of delta after which the remaining users are accounted for together.
 _MOST_EVALUATIONS = 40
 
 # A group that misses a target is split: one part in this number is examined apart.
@@ -169,7 +169,7 @@ class Weighing:
 
     @cached_property
     def walk(self) -> WeightedWalk:
-        """The blanket, of everybody's overlaps."""
+        """The blanket, with all users' overlaps."""
         delta, dishonest = self.terms["delta"], self.terms.get("num_dishonest", 0)
         return WeightedWalk(self.profile, _low(self.bounds), delta=delta, num_dishonest=dishonest)
 
@@ -180,7 +180,7 @@ class Weighing:
         return account_epsilon(self.profile, num_users=count, delta=delta, with_lower=False).upper
 
     def hidden_best(self, share: float) -> Integers:
-        """Return a share of the users, without those whose position tells most; these first."""
+        """Return a share of the users, without those whose position reveals most; worst first."""
         tilt = 0.0
         if share < 1.0:
             ratio = math.tanh(0.5 * min(self.profile.epsilon0, 1.0)) or 1.0
@@ -189,13 +189,13 @@ class Weighing:
         return np.argsort(-self.bounds.tells(tilt), kind="stable")[self.bounds.low.size - kept :]
 
     def is_met(self, users: Integers, epsilon: float) -> bool:
-        """Return True if a target is proved to be met for all these users."""
+        """Return True if a target is proved for all these users."""
         return self.walk.delta(Weights(*self.bounds.weights(users)), epsilon) <= self.terms["delta"]
 
     def worst_epsilon(self, users: Integers, enough: float) -> float:
-        """Return an epsilon that holds for each of some users, most telling first; or ``enough``.
+        """Return an epsilon that holds for each of some users, most exposed first; or ``enough``.
 
-        The most telling user is accounted for alone, and then whoever needs more.
+        The most exposed user is accounted for alone, and then any users who need more.
         """
         worst, group, delta = 0.0, users[:1], self.terms["delta"]
         if not self.is_met(group, _WORTH * enough):
@@ -206,10 +206,10 @@ class Weighing:
         return enough if group.size else min((1.0 + _SLACK) * worst, enough)
 
     def unmet(self, users: Integers, epsilon: float) -> Integers:
-        """Return some of the users, most telling first, for whom a target is not proved to be met.
+        """Return some of the users, most exposed first, for whom a target is not proved.
 
-        A bound for weights that dominate a group's weights holds for each member; groups whose
-        common weights do worse are split, until there is one user, or that was done often enough.
+        A bound for weights that dominate a group's weights holds for each member; groups that miss
+        the target are split, until there is one user, or too many evaluations were made.
         """
         pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
         while pending:
@@ -227,5 +227,5 @@ class Weighing:
 
 
 def _low(bounds: PositionBounds) -> Floats:
-    """Return overlaps of all users but one with the reference law, rising, rounded down."""
+    """Return overlaps of all users but one with the reference law, ascending, rounded down."""
     return np.sort(np.clip(bounds.low * (1.0 - FEW_ROUNDINGS), 0.0, 1.0))[:-1]

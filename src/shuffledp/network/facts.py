@@ -37,11 +37,11 @@ class NetworkFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeFacts(NetworkFacts):
-    """What a report says about an exchange that took place, beyond what it says of a simulated one.
+    """Facts of an exchange that took place, beyond the facts of a simulated one.
 
-    Its users are those who registered, of whom ``num_dishonest`` are taken to hide nobody.
-    ``overload`` is at least the chance, taken off delta, that somebody ever held more reports than
-    messages.
+    Its users are the registered users, of whom ``num_dishonest`` are assumed to hide nobody.
+    ``overload`` is an upper bound on the probability, taken off delta, that a user ever held more
+    reports than messages.
     """
 
     num_invited: int

@@ -1,4 +1,4 @@
-"""``Graph``: who can pass reports on to whom, as an undirected simple graph in compressed rows."""
+"""``Graph``: an undirected simple graph of users who can pass reports on, in compressed rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,21 +24,21 @@ MOST_USERS = 2**31 - 1
 class Graph:
     """An undirected simple graph: no direction, no weights, no self-loops, no edge twice.
 
-    Made by `from_edges` or `read_graph`; the constructor takes their rows as they are.
+    Made by `from_edges` or `read_graph`; the constructor takes its rows unchecked.
 
     Parameters
     ----------
     starts : ndarray of int64, shape (n + 1,)
-        Where the rows start: the neighbours of user u are
+        Starts of the rows: the neighbours of user u are
         ``neighbours[starts[u]:starts[u + 1]]``. n is in [1, 2^31 - 1]. Kept as a read-only view.
     neighbours : ndarray of int32, shape (2 m,)
         Users, ascending in each row; each edge stands in both rows. Kept as a read-only view.
     labels : tuple of str, optional
         A name for each user, all different. Without it users are named by their number.
     num_self_loops : int
-        How many edges from a user to the same user were given, and left out; >= 0.
+        Number of edges given from a user to the same user, and left out; >= 0.
     num_duplicates : int
-        How many edges were given again, in either direction, and left out; >= 0.
+        Number of edges given again, in either direction, and left out; >= 0.
 
     Notes
     -----
@@ -89,8 +89,8 @@ class Graph:
         Parameters
         ----------
         edges : array-like of int, shape (m, 2)
-            Pairs of users, in either direction, in any order. Self-loops, and edges that were
-            given before in either direction, are left out and counted.
+            Pairs of users, in either direction, in any order. Self-loops, and edges that were given
+            before in either direction, are left out and counted.
         num_users : int, optional
             Number of users, in [1, 2^31 - 1]. By default they end with the largest in an edge.
         labels : sequence of str, optional
@@ -163,7 +163,7 @@ class Graph:
 
     @property
     def is_regular(self) -> bool:
-        """Whether all users have the same number of neighbours."""
+        """True if all users have the same number of neighbours."""
         degrees = self.degrees
         return bool((degrees == degrees[0]).all())
 
@@ -171,8 +171,8 @@ class Graph:
     def irregularity(self) -> float:
         """Irregularity Gamma = n sum_j pi_j^2 of the law of `stationary_law`.
 
-        1 where all users have as many neighbours, at most n / 2 otherwise. Exact, but for one
-        rounding to the nearest float. Cost: O(n log n).
+        1 if all users have the same number of neighbours, at most n / 2 otherwise. Exact, except
+        for one rounding to the nearest float. Cost: O(n log n).
 
         Notes
         -----
@@ -197,14 +197,14 @@ class Graph:
         return str(user) if self.labels is None else self.labels[user]
 
     def stationary_law(self) -> Floats:
-        """Return the law pi_j = degree_j / (2 m), which one step of the random walk keeps.
+        """Return the law pi_j = degree_j / (2 m), invariant under a step of the random walk.
 
         Returns
         -------
         ndarray of float64, shape (n,)
-            Each rounded to the nearest float. The only such law if the graph is connected; of
-            several components it gives each as much as it has edges, and users without neighbours
-            nothing. Uniform where there are no edges at all, for then every law is kept.
+            Each rounded to the nearest float. The only such law if the graph is connected; several
+            components have mass in proportion to their edges, and users without neighbours have
+            none. Uniform if there are no edges at all, for then every law is invariant.
 
         Examples
         --------
@@ -226,8 +226,8 @@ class Graph:
         Returns
         -------
         ndarray of int32, shape (n,)
-            0 for the largest component, 1 for the next, and so on; of equal ones that of the
-            smallest user comes first. Cost: O(n + m).
+            0 for the largest component, 1 for the next, and so on; among equal ones the component
+            of the smallest user comes first. Cost: O(n + m).
 
         Examples
         --------
@@ -245,7 +245,7 @@ class Graph:
         return numbers
 
     def largest_component(self) -> tuple["Graph", Integers]:
-        """Return the largest connected component, and which users are in it.
+        """Return the largest connected component, and the users in it.
 
         Returns
         -------
@@ -274,7 +274,7 @@ class Graph:
         Returns
         -------
         Graph
-            With the labels of these users. Its counts of what was left out are 0.
+            With the labels of these users. Its counts of edges left out are 0.
 
         Raises
         ------
@@ -283,7 +283,7 @@ class Graph:
 
         Notes
         -----
-        Cost: as of `from_edges`.
+        Cost: as for `from_edges`.
 
         Examples
         --------
@@ -310,9 +310,9 @@ class Graph:
         Returns
         -------
         bool
-            Whether some component with an edge falls into two sides such that each edge joins one
+            True if some component with an edge falls into two sides such that each edge joins one
             to the other; equally, has no cycle of odd length. A user without neighbours does not
-            count: a report there stays, and nothing swings. Cost: O(n + m).
+            count: a report there stays, and nothing oscillates. Cost: O(n + m).
 
         Examples
         --------
@@ -325,7 +325,7 @@ class Graph:
         from scipy.sparse.csgraph import connected_components
 
         edges = self.matrix()
-        # Two copies of each user, edges from one to the other: they hang together unless bipartite.
+        # Two copies of each user, edges from one to the other: connected unless bipartite.
         doubled, _ = connected_components(
             block_array([[None, edges], [edges, None]]), directed=False
         )
@@ -348,9 +348,9 @@ def random_regular_graph(
     """Return a random graph in which every user has ``degree`` neighbours, fewer than half of all.
 
     Simple, but not always connected; for degrees >= 3 it is with a probability that tends to 1. The
-    pairing model: all half-edges are paired by a uniform shuffle; then loops, and edges that are
-    there already, are paired anew with as many other edges until there are none. Not exactly
-    uniform over all such graphs, but renumbering users never changes the law.
+    pairing model: all half-edges are paired by a uniform shuffle; then loops and repeated edges
+    are paired anew with an equal number of other edges until there are none. Not exactly uniform
+    over all such graphs, but renumbering users never changes the law.
     """
     number = require_at_least("num_users", num_users, 1)
     wanted = require_at_least("degree", degree, 0)
@@ -380,7 +380,7 @@ def random_regular_graph(
 
 
 def require_places(name: str, places: SupportsIndex | ArrayLike, num_users: int) -> Integers:
-    """Return places as an array of at most one axis if they are users' numbers, else raise."""
+    """Return places as an array of at most one axis if they are users' numbers; raise otherwise."""
     array = np.asarray(places)
     if array.size == 0 and array.ndim == 1:
         return np.empty(0, dtype=np.int64)

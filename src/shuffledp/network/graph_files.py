@@ -1,4 +1,4 @@
-"""Graphs from files: who can pass reports on to whom, an edge a line."""
+"""Graphs from files: edges along which reports can be passed on, one a line."""
 
 import re
 from collections.abc import Sequence
@@ -33,17 +33,17 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
         comments.
     ids : sequence of str, optional
         The label of each person in the order of the survey, as `read_ids` gives them. Without it,
-        the people are those whom the file names.
+        the people are all who are named in the file.
 
     Returns
     -------
     Graph
-        With ``ids``, user u is the person of label ``ids[u]``; who is in no edge has no
+        With ``ids``, user u is the person of label ``ids[u]``; a person in no edge has no
         neighbours. Without ``ids``:
 
         - if all names are whole numbers, users are in increasing order of these, whatever numbers
           are left out: people 5, 7 and 30 are users 0, 1 and 2. "007" is no number but a name;
-        - else users are in the order in which their names first appear, line by line.
+        - otherwise users are in the order in which their names first appear, line by line.
 
         ``labels`` holds the names, unless they are exactly 0, 1, ..., n - 1.
 

@@ -2,17 +2,17 @@
 
 Report i starts at user i and moves t times, independently of all other reports; P_i is the law of
 its last holder. Fix the victim v and a law Q with P_v >= (1 - a) P'_v and P_i >= kappa_i Q for the
-others; N is a sum of independent coins with the chances kappa_i, D(m) what a uniform shuffle of m
-users gives. Then, *thinned*, with Q = P_v: delta <= E[D(N + 1)]. *Weighed*, with
+others; N is a sum of independent coins with the probabilities kappa_i, D(m) the delta of a uniform
+shuffle of m users. Then, *thinned*, with Q = P_v: delta <= E[D(N + 1)]. *Weighed*, with
 rho = P'_v / Q, V_j i.i.d. of law Q, and G_j i.i.d. of the randomizer's blanket law:
 
     delta(eps) <= (1 - a) E_N[W(N + 1)] + a D(1),   W(m) = (1/m) E(sum_{j <= m} rho(V_j) G_j)_+. (W)
 
-Both D and W do not increase with m, so `random_crowd` bounds the mean over N. Where each user also
-sends Poisson many dummies of the blanket's law, which walk like reports, those of user i hide with
-the chance kappa_i too, and the victim's own with 1: D(m) is then a uniform shuffle of m users and
-Poisson(rate (1 + sum kappa_i)) dummies. W takes them for no help. "Single" can be made
-from what "all" hands in, and is sharper by sampling.
+Both D and W do not increase with m, so `random_crowd` bounds the mean over N. If each user also
+sends Poisson many dummies of the blanket's law, which walk like reports, user i's dummies hide with
+probability kappa_i too, and the victim's own with 1: D(m) is then a uniform shuffle of m users and
+Poisson(rate (1 + sum kappa_i)) dummies. W does not count them. The output of "single" can be made
+from the output of "all", and is sharper by sampling.
 
 Model: Liew, Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy Amplification via
 Random Walks", SIGMOD 2022, arXiv:2204.03919. docs/results/network.md has all proofs; papers/ draws
@@ -48,7 +48,7 @@ from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFam
 
 NETWORK_PROTOCOLS = ("all", "single")
 
-# What the numbers rest on; a Bound repeats it because it is part of the claim.
+# Assumptions behind the numbers; a Bound repeats them because they are part of the claim.
 NETWORK_ASSUMPTIONS = (
     "The adversary sees who hands in which reports at the end, and knows the graph, all code and "
     "the values of all others. It sees no earlier hop: there is no traffic analysis.",
@@ -66,10 +66,10 @@ _SOURCE = (
 # Tails of the number of reports that are handed in, for the protocol "single".
 _OCCUPANCY_TARGETS = (1e-2, 1e-5, 1e-10, 1e-16)
 
-# Where the tails are this close, relative to their size, one of them is as good as all.
+# If the tails are this close, relative to their size, one of them suffices.
 _NARROW = 5e-3
 
-# Sizes within this factor share one law of the number of places taken.
+# Sizes within this factor share one law of the number of occupied places.
 _SAME_SIZE = 0.98
 
 _ROUNDING = 1e-14
@@ -79,18 +79,18 @@ _SUM_ROUNDING = 1e-13
 
 
 class _Walk(NamedTuple):
-    """Checked overlaps of the honest, and where labels fall.
+    """Checked overlaps of the honest users, and bounds on the places of the victim's report.
 
-    ``labels`` bounds from above what P_v gives to each place; None where nothing is known.
+    ``labels`` are upper bounds on P_v at each place; None if nothing is known.
     """
 
     overlaps: Floats
     labels: Floats | None
-    is_all: bool  # whether holders hand in all they hold
-    dummies: DummyLaw | None  # of each user, for whoever hands in all
+    is_all: bool  # True if holders hand in all reports that they hold
+    dummies: DummyLaw | None  # of each user, if holders hand in all
 
     def dummies_of(self, num_users: int) -> DummyLaw | None:
-        """Return the dummies that hide the victim, as an even share of each of some users."""
+        """Return the dummies that hide the victim, as an even share for each of some users."""
         if self.dummies is None:
             return None
         hiding = self.dummies.scale * (1.0 + math.fsum(self.overlaps))
@@ -98,7 +98,7 @@ class _Walk(NamedTuple):
 
 
 def _require_unit(name: str, values: ArrayLike) -> Floats:
-    """Return probabilities as an array, or raise."""
+    """Return probabilities as an array; raise if one is outside [0, 1]."""
     array = np.asarray(values, dtype=np.float64)
     if not np.all((array >= 0.0) & (array <= 1.0)):  # NaN fails
         raise ParameterError(f"{name} has an entry outside [0, 1]: clip it on the safe side")
@@ -147,10 +147,10 @@ def _least(
     with_lower: bool,
     hides: bool = True,
 ) -> Bound:
-    """Return the least of what one report alone gives and, if others hide it, what the walk does.
+    """Return the smaller of the bound of one report alone and, if others hide it, of the walk.
 
-    ``account`` is that of a uniform shuffle. ``curved`` takes its bounds for all users and for one,
-    and returns a bound that names the method, and the upper end, for any other walk.
+    ``account`` is the account of a uniform shuffle. ``curved`` takes its bounds for all users and
+    for one, and returns a bound that names the method, and the upper end, for any other walk.
     """
     size = walk.overlaps.size + 1
     uniform = account(
@@ -198,22 +198,22 @@ def network_walk_epsilon(
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one of them.
     position_law : array_like of float, shape (places,), optional
-        For "single": upper bounds on the probability of each user to be the victim's last holder,
+        For "single": upper bounds on the probability that each user is the victim's last holder,
         such as P_v itself, or min(1, high_v pi). Without it "single" is accounted as "all".
     num_dishonest : int
-        So many of the others may tell the adversary their reports: they hide nobody, and the
-        largest overlaps are left out. What they learn by relaying is not accounted here.
+        Number of other users who may reveal their reports to the adversary: they hide nobody, and
+        the largest overlaps are left out. What they learn by relaying is not accounted here.
     dummies : DummyLaw, optional
         Law of the dummies that each honest user sends beside the report, which walk like it; with
-        "single" they count as no help.
+        "single" they are not counted.
     with_lower : bool
         False saves the time for the lower end, which is then ``None``.
 
     Returns
     -------
     Bound
-        On epsilon in nats, for this victim. ``upper`` errs upwards and is proved, at most
-        what one report alone gives; ``lower`` errs downwards.
+        On epsilon in nats, for this victim. ``upper`` is proved, and at most the epsilon of one
+        report alone; ``lower`` is a lower bound.
 
     Raises
     ------
@@ -224,10 +224,10 @@ def network_walk_epsilon(
 
     Notes
     -----
-    For a guarantee to everybody take the largest over all victims. With bounds low_i <= P_i/pi <=
+    For a guarantee to all users take the largest over all victims. With bounds low_i <= P_i/pi <=
     high_i alone, overlaps low_i / max(high), without the largest low_i, serve all victims at once.
 
-    Some ten sizes of the crowd in each of some ten evaluations of delta: tenths of a second.
+    About ten sizes of the crowd in each of about ten evaluations of delta: tenths of a second.
 
     Source: ours; docs/results/network.md has the proof.
 
@@ -278,7 +278,7 @@ def network_walk_delta(
     Returns
     -------
     Bound
-        On delta, for this victim; ``upper`` errs upwards, ``lower`` downwards.
+        On delta, for this victim; ``upper`` is an upper bound, ``lower`` a lower bound.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def network_walk_delta(
     account = partial(account_delta, profile, epsilon=epsilon)
 
     def curved(uniform: Bound, _: Bound) -> tuple[Bound, float]:
-        # In a smaller crowd delta is larger; too small a scale for the levels costs time only.
+        # In a smaller crowd delta is larger; too small a scale for the levels only costs time.
         everybody = _Curve(profile, walk._replace(overlaps=np.ones_like(walk.overlaps)), 1.0)
         curve = _Curve(profile, walk, min(uniform.upper, everybody.delta(epsilon)))
         size = curve.law.sizes[0]
@@ -324,7 +324,7 @@ class _Curve:
         return account_delta(self._profile, num_users=size, **how).upper
 
     def _conditional(self, epsilon: float, size: int) -> float:
-        """Return d(m): for every crowd of at least m."""
+        """Return d(m): an upper bound on delta for every crowd of at least m."""
         everything = self._uniform(epsilon, size)
         if size not in self._taken:
             return everything
@@ -340,13 +340,13 @@ class _Curve:
 def _places_taken(labels: Floats, sizes: tuple[int, ...]) -> dict[int, list[tuple[int, float]]]:
     """Return for each size m pairs (k, r), k ascending: m reports are at most at k places, save r.
 
-    ``labels`` are upper bounds of mu; a place that is more likely taken is one more place taken.
+    ``labels`` are upper bounds of mu; a place that is more likely occupied is one more place.
     """
     found: dict[int, list[tuple[int, float]]] = {}
     counted = 0
     levels: list[tuple[int, float]] = []
     with np.errstate(divide="ignore"):
-        logs = np.log1p(-labels) * (1.0 + _ROUNDING)  # -inf where all labels fall on one place
+        logs = np.log1p(-labels) * (1.0 + _ROUNDING)  # -inf if all labels fall on one place
     for size in sizes:
         if not counted * _SAME_SIZE < size <= counted:
             empty = np.where(labels == 0.0, 1.0, np.exp(size * logs) * (1.0 - _ROUNDING))
@@ -360,20 +360,20 @@ def _places_taken(labels: Floats, sizes: tuple[int, ...]) -> dict[int, list[tupl
     return found
 
 
-# Relative width of an enclosure, and how far above the least an epsilon is: finer than the grid on
-# which weights are where the crowd is large; small crowds take a hundred times as long for that.
+# Relative width of an enclosure, and of an epsilon above the least one: finer than the grid of
+# weights if the crowd is large; small crowds take a hundred times as long for that.
 _LARGE_CROWD = 2_000
 _WIDTHS = {True: (1e-6, 1e-5), False: (3e-4, 1e-4)}
 
-# About how far the guess from the smallest crowd is above the epsilon of all sizes, relatively.
+# Approximate relative excess of the guess from the smallest crowd over the epsilon of all sizes.
 _SPREAD = 0.03
 
 
 class Weights(NamedTuple):
     """A law of rho = P_v / Q under Q that dominates, in convex order, the laws of some victims.
 
-    What is missing from masses of 1 is at 0; ``accuracy`` is the relative error that values may
-    have, ``missed`` the a of (W), rounded up.
+    Mass that is missing from 1 is at 0; ``accuracy`` is an upper bound on the relative error of
+    values, ``missed`` the a of (W), rounded up.
     """
 
     values: Floats
@@ -383,13 +383,13 @@ class Weights(NamedTuple):
 
 
 class WeightedWalk:
-    """(W) for one randomizer and one crowd of overlaps, whoever the victim is.
+    """(W) for one randomizer and one crowd of overlaps, for any victim.
 
-    Where no blanket of the randomizer is known it says what the report alone does.
+    If no blanket of the randomizer is known its values are the report's alone.
 
-    ``delta`` is about what the central delta will be: any value is safe. The largest overlaps are
-    left out for users who are dishonest. Some ten sizes of the crowd, each a contour integral over
-    the atoms of rho times G: some milliseconds to tenths of a second for each epsilon, whatever n.
+    ``delta`` is an estimate of the central delta: any value is safe. The largest overlaps are left
+    out for dishonest users. About ten sizes of the crowd, each a contour integral over the atoms of
+    rho times G: some milliseconds to tenths of a second for each epsilon, whatever n.
     """
 
     def __init__(
@@ -422,7 +422,7 @@ class WeightedWalk:
         return min(round_up(total), worst)
 
     def epsilon(self, weights: Weights, delta: float) -> float:
-        """Return an epsilon whose bound is at most delta, hardly above the least."""
+        """Return an epsilon whose bound is at most delta, slightly above the least one."""
         single = account_epsilon(self._profile, num_users=1, delta=delta, with_lower=False).upper
         if not self._laws or not delta > 0.0 or single == 0.0:
             return single

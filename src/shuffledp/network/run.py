@@ -1,4 +1,4 @@
-"""Running a collection whose reports travel through a network, and the facts about it."""
+"""Collections whose reports travel through a network, and their facts."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ from shuffledp.network.walk_accountant import NetworkMixing
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkShuffling:
-    """Reports walk through a network, and lie where they were handed in.
+    """Shuffling by a walk through a network; reports stay in the order of hand-ins.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class NetworkShuffling:
     rounds: int
     protocol: ReportingProtocol = "all"
     on_batch: OnBatch | None = None
-    #: For reports: what the graph is called, and whether rounds were left to `NetworkPlan`.
+    #: For reports: name of the graph, and whether rounds were left to `NetworkPlan`.
     graph_name: str = "given graph"
     are_rounds_chosen: bool = False
 
@@ -70,7 +70,7 @@ class NetworkShuffling:
         with_lower: bool = True,
         dummies: DummyLaw | None = None,
     ) -> Guarantee:
-        """Return the central guarantee of what is handed in, if all users answered."""
+        """Return the central guarantee of the hand-ins, if all users answered."""
         users = self.mixing.walk.num_users
         if num_users != users:
             raise DataError(
@@ -86,7 +86,7 @@ class NetworkShuffling:
         return InMemoryShuffle(self, entropy)
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the reports that are handed in, by rising number of their holder."""
+        """Return the reports that are handed in, by ascending number of their holder."""
         walk = NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
         batch = walk.shuffle(reports, entropy)
         if self.on_batch is not None:
@@ -100,7 +100,7 @@ class NetworkShuffling:
     def cautions(
         self, profile: LocalProfile, guarantee: Guarantee, facts: NetworkFacts
     ) -> tuple[str, ...]:
-        """Return warnings about reports that have not mixed, and where only epsilon0 is left."""
+        """Return warnings about reports that have not mixed, and about a merely local guarantee."""
         return (*network_cautions(facts), *local_cautions(profile, guarantee))
 
     def leakage(self) -> Concealment:
@@ -111,13 +111,13 @@ class NetworkShuffling:
         )
 
 
-#: Column of saved reports that says who handed them in.
+#: Column of saved reports that names their holder.
 HOLDER = "holder"
 
-# A gain by the walk that is below this part of epsilon0 counts as none.
+# A gain by the walk below this part of epsilon0 counts as none.
 _NOTHING = 1e-3
 
-# Below this nobody sees from estimates that holders' laws differ between users.
+# Below this separation estimates do not show that holders' laws differ between users.
 _VISIBLE_SEPARATION = 0.01
 
 
@@ -156,7 +156,7 @@ def read_network(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkPlan:
-    """How reports travel, for how many rounds; None for what brings epsilon near its limit."""
+    """Walk of reports and its rounds; None to choose rounds that bring epsilon near its limit."""
 
     name: str
     mixing: NetworkMixing
@@ -193,8 +193,8 @@ class NetworkPlan:
     ) -> Plan:
         """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 
-        For a target it is the one that a plan for a uniform shuffle chooses, with somewhat more
-        noise; beside dummies, which do not change the rounds that are chosen, k-RR.
+        For a target it is the randomizer that a plan for a uniform shuffle chooses, with somewhat
+        more noise; with dummies, which do not change the number of rounds, k-RR.
         """
         if dummies is not None and question.has_one_label:
             randomizer = randomizer or next(iter(question.dummy_candidates()), None)
@@ -229,7 +229,7 @@ def facts_of_walk(
 ) -> dict[str, Any]:
     """Return facts about an exchange between users, by field of `NetworkFacts`.
 
-    The delta of ``asked`` is what of ``delta`` is not spent on anything else.
+    The delta of ``asked`` is the part of ``delta`` that is not spent on anything else.
     """
     honest = max(users.num_users - asked.get("num_dishonest", 0), 1)
     uniform = guarantee_for(profile, honest, delta=delta, with_lower=False)
@@ -284,7 +284,7 @@ def network_facts(
 def local_cautions(
     profile: LocalProfile, guarantee: Guarantee, why: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return a warning, with the reasons, where no more is proved than of the report alone."""
+    """Return a warning, with the reasons, if no more than the local guarantee is proved."""
     delta, epsilon = guarantee.delta_upper, guarantee.epsilon_upper
     alone = account_epsilon(profile, num_users=1, delta=delta, with_lower=False).upper
     if epsilon < alone * (1.0 - _NOTHING):

@@ -1,11 +1,11 @@
-"""Network shuffling: users pass reports on to random neighbours, and nobody has to be trusted.
+"""Network shuffling: users pass reports on to random neighbours, without a trusted shuffler.
 
-Each report starts at its user and walks for some rounds. Whoever holds it then hands it in, so
-that the analyst sees each report beside its last holder, and not beside the user it came from.
+Each report starts at its user and walks for some rounds. Its last holder then hands it in, so that
+the analyst sees each report beside its last holder, and not beside the user it came from.
 
-What the analyst sees has no order of its own: each holder hands in a set. So the reports of one
-holder are put into uniformly random order. Left in the order of their users they would tell which
-of two reports came from the user with the smaller number.
+The analyst's view has no order of its own: each holder hands in a set. So the reports of one holder
+are put into uniformly random order. In the order of their users they would reveal which of two
+reports came from the user with the smaller number.
 """
 
 from collections.abc import Callable
@@ -23,25 +23,25 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.network.walk import RandomWalk, simulate_positions
 
-#: What holders hand in: all their reports, or one of them and nothing of the others.
+#: Hand-ins of holders: all their reports, or one of them and nothing of the others.
 PROTOCOLS = ("all", "single")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkBatch:
-    """What the analyst receives.
+    """All that the analyst receives.
 
     Parameters
     ----------
     reports : ndarray
-        Reports handed in, one a row, by rising number of their holder. Read-only.
+        Reports handed in, one a row, by ascending number of their holder. Read-only.
     holders : ndarray of int32, shape (len(reports),)
-        Who handed in each. Read-only.
+        Holder who handed in each report. Read-only.
     num_dummies : int
         For protocol "single" the number of users who held no report and sent a dummy, which the
         analyst recognises after decryption. 0 for "all".
     rounds : int
-        How often each report was passed on before.
+        Number of times that each report was passed on before.
     """
 
     reports: NDArray[Any]
@@ -61,9 +61,9 @@ class NetworkShuffler:
     Parameters
     ----------
     walk : RandomWalk
-        Who may pass reports to whom. Report i starts at user i.
+        Edges along which users may pass reports. Report i starts at user i.
     rounds : int
-        How often every report is passed on, >= 0; 0 leaves every report with its user.
+        Number of times that every report is passed on, >= 0; 0 leaves each with its user.
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one of them, drawn uniformly, and drop
         the rest.
@@ -91,7 +91,7 @@ class NetworkShuffler:
     ([7, 8, 9, 7], [0, 1, 2, 3], 0)
     """
 
-    #: What results call it.
+    #: Name in results.
     name: ClassVar[str] = "network"
 
     walk: RandomWalk
@@ -112,16 +112,16 @@ class NetworkShuffler:
         ----------
         reports : ndarray
             Row i is the report of user i; any number of axes may follow. Rows beyond the users are
-            dummies, which begin at uniformly random users, as those of Poisson laws do. Not
+            dummies, which begin at uniformly random users, as dummies of Poisson laws do. Not
             changed.
         entropy : Entropy
-            Where the walks and the order within holders come from; from the operating system
+            Source of the walks and of the order within holders; from the operating system
             unless this is a simulation.
 
         Returns
         -------
         NetworkBatch
-            Of protocol "all" every report, of "single" one for each user who held any.
+            Every report for protocol "all", for "single" one for each user who held any.
 
         Raises
         ------
@@ -155,10 +155,10 @@ class NetworkShuffler:
 
 
 def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Integers:
-    """Return reports by rising holder, each holder's in uniformly random order.
+    """Return reports by ascending holder, each holder's in uniformly random order.
 
-    A stable sort keeps the order of what was shuffled before. Given who holds what, each order of
-    the reports inside the holders comes from equally many permutations of all of them, so it is
+    A stable sort keeps the order of the shuffle before. Given all holders, each order of the
+    reports inside the holders comes from equally many permutations of all of them, so it is
     uniform, and independent from holder to holder.
     """
     shuffled = UniformShuffler().shuffle(np.arange(len(holders), dtype=np.int64), entropy)
@@ -167,4 +167,4 @@ def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Integers:
 
 
 OnBatch: TypeAlias = Callable[[NetworkBatch], None]
-"""Is handed what holders hand in, once, before the first block of it is read."""
+"""Called with the hand-ins of all holders, once, before the first block of them is read."""

@@ -1,4 +1,4 @@
-"""Reports on their way through a network: the walk, the laws of where they are, a simulation."""
+"""Reports on their way through a network: the walk, the laws of their positions, a simulation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,35 +17,35 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph, require_places
 
-#: Laziness is a multiple of 2 to minus that many: a float, and the exact rational of the coins.
+#: Laziness is a multiple of 2 to minus this: a float, and the exact rational of the coins.
 LAZINESS_BITS = 53
 
-#: Probabilities below this become 0 on the way, so that none is ever denormal, which is slow.
+#: Smaller probabilities become 0 on the way, so that none is ever denormal, which is slow.
 LEAST_PROBABILITY = 1e-280
 
-# Laws moved together: one read of memory, and they fit a cache.
+# Limits on the laws moved together, which share one read of memory and must fit a cache.
 _MOST_COLUMNS = 64
 _FEWEST_COLUMNS = 8
 _BLOCK_BYTES = 1 << 23
 
-# Walkers moved with one draw of words: 64 Ki, 512 KiB of coins.
+# Number of walkers moved with one draw of words: 64 Ki, 512 KiB of coins.
 _WALKERS_AT_A_TIME = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomWalk:
-    """How reports move: independently, each to a uniformly random neighbour of its holder.
+    """Walk of reports: each moves independently to a uniformly random neighbour of its holder.
 
     Parameters
     ----------
     graph : Graph
-        Who can send to whom, in every round.
+        Edges along which users can send reports, in every round.
     laziness : float
-        With this probability a report stays in a round, by a coin of its own. In [0, 1); it is
-        rounded to a multiple of 2^-53, so that the float is exactly the probability of the coin.
+        Probability that a report stays in a round, by a coin of its own. In [0, 1); it is rounded
+        to a multiple of 2^-53, so that the float is exactly the probability of the coin.
     absences : sequence of array-like of bool, each of shape (num_users,)
-        ``absences[r][u]``: user u does nothing in round r. All reports held stay together;
-        what is sent to them waits. Empty: nobody is ever absent.
+        ``absences[r][u]``: user u does nothing in round r. All reports held stay together; reports
+        sent to the user wait. Empty: nobody is ever absent.
 
     Raises
     ------
@@ -57,8 +57,8 @@ class RandomWalk:
     Source: Liew, Takahashi, Takagi, Kato, Cao, Yoshikawa, "Network Shuffling: Privacy
     Amplification via Random Walks", SIGMOD 2022, arXiv:2204.03919, Section 4. There, users who
     are away make the walk lazy. Here laziness is a coin of each report, and an absence stops all
-    that a user holds: reports that stay together do not move independently, and bounds that
-    assume so would be too small. Given who was absent when, they do move independently.
+    reports of a user: reports that stay together do not move independently, and bounds that
+    assume so would be too small. Given all absences, they do move independently.
 
     A report at a user without neighbours stays.
 
@@ -83,7 +83,7 @@ class RandomWalk:
             )
         scale = 2.0**LAZINESS_BITS
         object.__setattr__(self, "laziness", round(laziness * scale) / scale)
-        masks = tuple(np.array(mask) for mask in self.absences)  # which nobody else can change
+        masks = tuple(np.array(mask) for mask in self.absences)  # copies that nobody can change
         for number, mask in enumerate(masks):
             if mask.shape != (self.num_users,) or mask.dtype != np.bool_:
                 raise ParameterError(
@@ -98,7 +98,7 @@ class RandomWalk:
         return self.graph.num_users
 
     def require_rounds(self, rounds: SupportsIndex) -> int:
-        """Return a number of rounds >= 0 if absences are known for all of them, else raise."""
+        """Return a number of rounds >= 0 if absences are known for all of them; raise otherwise."""
         number = require_at_least("rounds", rounds, 0)
         if self.absences and number > len(self.absences):
             raise ParameterError(
@@ -110,7 +110,7 @@ class RandomWalk:
     def stay_and_move(self, round_number: int) -> tuple[Floats, Floats]:
         """Return the probabilities that a report stays, and that it goes to a given neighbour.
 
-        By the holder, in a round counted from 0. ``stay`` is exact, ``move`` rounded once.
+        By holder, in a round counted from 0. ``stay`` is exact, ``move`` rounded once.
         """
         degrees = self.graph.degrees
         still = degrees == 0
@@ -132,9 +132,9 @@ def point_laws(walk: RandomWalk, starts: Integers) -> Floats:
 def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
     """Move laws, one a column, from after ``first`` rounds to after ``last`` rounds, in place.
 
-    Returns how often a probability below 1e-280 was set to 0: all that is lost by that, over all
-    places of a column, is less than this number times 1e-280. Otherwise they err by
-    `relative_error`.
+    Returns the number of times that a probability below 1e-280 was set to 0: the probability lost
+    thereby, over all places of a column, is less than this number times 1e-280. Otherwise the
+    relative error is at most `relative_error`.
     """
     from shuffledp.network import walk_kernels as kernels
 
@@ -155,10 +155,10 @@ def relative_error(walk: RandomWalk, rounds: int) -> float:
     """Return the relative round-off error of a probability after some rounds.
 
     An e such that both computed / exact and exact / computed are in [1 - e, 1 + e] at each place,
-    but for what was set to 0. All terms are non-negative, so relative errors do not grow by
+    except for probabilities set to 0. All terms are non-negative, so relative errors do not grow by
     cancellation. In a round a term is multiplied by a number that was rounded once, is rounded
     itself, and goes through at most max degree additions, in whatever order: at most max degree + 2
-    factors within [1 - u, 1 + u], u = 2^-53. (Nothing is denormal: what is left of 2^-53 / 2^31
+    factors within [1 - u, 1 + u], u = 2^-53. (Nothing is denormal: the rest of 2^-53 / 2^31
     times 1e-280 is not.) With k factors in all and k u <= 1/4, their product is in [1 - k u, e^(k
     u)], which is in [1 - 2 k u, 1 + 2 k u] together with its inverse.
     """
@@ -181,14 +181,14 @@ def columns_at_a_time(num_users: int) -> int:
 def simulate_positions(
     walk: RandomWalk, rounds: SupportsIndex, entropy: Entropy, *, starts: ArrayLike | None = None
 ) -> NDArray[np.int32]:
-    """Move reports as the walk says, and return who holds them; by default one begins at each user.
+    """Simulate the walk of reports; return their holders, by default from one report at each user.
 
-    Positions are independent, and exactly of the law meant, given uniform words: among d neighbours
-    each has probability exactly 1/d, and the coin of a lazy walk exactly ``walk.laziness``: the
-    upper 53 bits of a word of its own are compared with laziness * 2^53, a whole number. Source:
-    Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling and
-    Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm 5. Cost: 8 to 10 ns a report and
-    round.
+    Positions are independent, and exactly of the intended law, given uniform words: among d
+    neighbours each has probability exactly 1/d, and the coin of a lazy walk exactly
+    ``walk.laziness``: the upper 53 bits of a word of its own are compared with laziness * 2^53, a
+    whole number. Source: Lemire, "Fast random integer generation in an interval", ACM Transactions
+    on Modeling and Computer Simulation 29(1), 2019, arXiv:1805.10941v4, Algorithm 5. Cost: 8 to
+    10 ns a report and round.
     """
     from shuffledp.network import walk_kernels as kernels
 
@@ -217,7 +217,7 @@ def simulate_positions(
 # laws of a block are meant to fill.
 _NUM_THREADS = 2
 
-# So many rows are worth another thread.
+# Number of rows that are worth another thread.
 _ROWS_AT_A_TIME = 1 << 16
 
 _Item = TypeVar("_Item")
@@ -236,8 +236,8 @@ def threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Ite
 def over_blocks(size: int, work: Callable[[int, int], _Result]) -> Iterator[_Result]:
     """Yield work(first, last) of blocks of rows.
 
-    The blocks depend on ``size`` alone, so that sums which are made block by block do not depend on
-    how many threads there are.
+    The blocks depend on ``size`` alone, so that sums over blocks do not depend on the number of
+    threads.
     """
     ends = [*range(_ROWS_AT_A_TIME, size, _ROWS_AT_A_TIME), size]
     return threads(lambda block: work(*block), [*pairwise([0, *ends])])

@@ -1,7 +1,7 @@
-"""How well a walk on a graph hides where reports began, for any number of rounds.
+"""Anonymity of starting positions of a walk on a graph, for any number of rounds.
 
-Two ways to know, and the caller need not care which: exact laws of all users' positions, which cost
-time, and spectral bounds, which cost none but need more rounds to say the same.
+There are two kinds of bounds, and the caller need not care which: exact laws of all users'
+positions, which cost time, and spectral bounds, which cost none but need more rounds.
 """
 
 import math
@@ -31,74 +31,74 @@ from shuffledp.network.walk import RandomWalk
 
 Positions = Literal["auto", "exact", "spectral"]
 
-# Multiply-adds of an exact pass that nobody has to ask for: some 20 seconds.
+# Multiply-adds of an exact pass that is made without being asked for: some 20 seconds.
 _UNASKED_WORK = 1e11
 
-# Exact laws of more users than this take hours, whatever the graph.
+# Exact laws of more users than this take hours, on any graph.
 _MOST_EXACT_USERS = 100_000
 
-# Most position bounds kept for all rounds of a search.
+# Largest number of numbers in position bounds that are kept for all rounds of a search.
 _MOST_KEPT_NUMBERS = 5e7
 
 # Numbers in the position bounds of one user after one number of rounds.
 _NUMBERS_A_USER = 160.0
 
-# Rounds after which laws are looked at in one pass: each costs as much as some rounds.
+# Most numbers of rounds after which laws are evaluated in one pass; each costs some rounds.
 _MOST_STOPS = 12
 
-# Where eigenvalues leave more to be told, relative to what is allowed, no further look is taken.
+# If eigenvalues leave more chi-square than this, relative to the target, rows are not tried.
 _HOPELESS = 6.0
 
-# Eigenpairs of slow graphs, and most users of these, where half of them leave
-# every ratio open and these may not: a minute at most.
+# Number of eigenpairs of slow graphs, and most users of these; used if half of the pairs leave
+# every ratio open and all of them may not: a minute at most.
 _MANY_PAIRS, _MOST_SUMMED_USERS, _ENOUGH = 128, 35_000, 7.0
 
-# Two users send their reports to and fro.
+# Two users only exchange their reports.
 _FEWEST_USERS = 3
 
-# A search for rounds ends here: nobody waits for more.
+# Largest number of rounds of a search.
 _MOST_ROUNDS = 10_000_000
 
 
 @dataclass(eq=False)
 class _Kept:
-    """What is known of the walk of one laziness on a graph; it does not refer to the graph."""
+    """Facts of the walk of one laziness on a graph; it does not refer to the graph."""
 
-    spectra: dict[int | None, Spectrum] = field(default_factory=dict)  # by pairs sought
+    spectra: dict[int | None, Spectrum] = field(default_factory=dict)  # by number of pairs
     followed: FollowedLaws = field(default_factory=FollowedLaws)
 
 
-# For as long as there is the graph, so that a second account of it takes little.
+# Kept for the life of the graph, so that a second account of it takes little.
 _KEPT: WeakKeyDictionary[Graph, dict[float, _Kept]] = WeakKeyDictionary()
 
 
 class NetworkMixing:
-    """A connected graph with all that its walk's guarantees need, prepared once.
+    """A connected graph with all facts that its walk's guarantees need, prepared once.
 
     Parameters
     ----------
     graph : Graph
         Connected, of at least 3 users, and not bipartite unless the walk is lazy.
     laziness : float
-        Chance that a report stays where it is in a round, by a coin of its own; in [0, 1).
+        Probability that a report stays where it is in a round, by a coin of its own; in [0, 1).
     positions : {"auto", "exact", "spectral"}
-        How they are bounded: by the exact laws of all users, by eigenvalues, or exactly
-        where that takes some 20 seconds at most.
+        Bounds on positions: by the exact laws of all users, by eigenvalues, or exactly if that
+        takes some 20 seconds at most.
     on_progress : callable, optional
         Called with the stage, the steps done and the steps in total.
     engine : callable, optional
-        Where exact laws are followed, if not by two threads: ``map`` of
+        Runs the exact laws, by default two threads: ``map`` of
         `~shuffledp.engines.processes.Processes`. Numbers do not depend on it.
 
     Raises
     ------
     ParameterError
-        If the graph is not such a graph; the message says what can be done.
+        If the graph is not such a graph; the message states a remedy.
 
     Notes
     -----
-    The spectrum, and laws of the most remote users, are kept for as long as there is the graph,
-    so that all that is prepared of one graph and laziness shares them.
+    The spectrum, and laws of the most remote users, are kept for the life of the graph, so that
+    all accounts of one graph and laziness share them.
 
     Examples
     --------
@@ -129,11 +129,11 @@ class NetworkMixing:
         self._report, self._engine = on_progress or no_progress, engine
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
-        self._proved: dict[object, float] = {}  # epsilon, by what `fewest_rounds` was asked
+        self._proved: dict[object, float] = {}  # epsilon, by arguments of `fewest_rounds`
 
     @property
     def spectrum(self) -> Spectrum:
-        """Eigenvalues and eigenvectors, with certified bounds; computed when first asked for."""
+        """Eigenvalues and eigenvectors, with certified bounds; computed at first use."""
         return self._spectrum_of("eigenvalues", None)
 
     def _spectrum_of(self, stage: str, num_pairs: int | None) -> Spectrum:
@@ -148,7 +148,7 @@ class NetworkMixing:
 
     @property
     def rounds_to_mix(self) -> int:
-        """After how many rounds eigenvalues show that the separation is below 0.01."""
+        """Number of rounds after which eigenvalues show that the separation is below 0.01."""
         return spectrum.rounds_to_mix(self.spectrum)
 
     def position_bounds(self, rounds: SupportsIndex) -> PositionBounds:
@@ -188,9 +188,9 @@ class NetworkMixing:
         **terms
             ``delta``, the central failure probability, in [0, 1); ``protocol``, "all" by default or
             "single": whether holders hand in all reports they hold, or one; ``num_dishonest``,
-            users whose reports hide nobody, by default 0; ``dummies``, those of each honest user.
+            users whose reports hide nobody, by default 0; ``dummies`` of each honest user.
         """
-        if require_at_least("rounds", rounds, 0) == 0:  # nothing moved: the report alone
+        if require_at_least("rounds", rounds, 0) == 0:  # no report has moved
             delta = terms["delta"]
             single = account_epsilon(profile, num_users=1, delta=delta, with_lower=with_lower)
             return replace(single, assumptions=NETWORK_ASSUMPTIONS)
@@ -205,26 +205,26 @@ class NetworkMixing:
         within: float = 0.01,
         **terms: Unpack[Terms],
     ) -> int:
-        """Return the fewest rounds proved nearly as private as the limit of many rounds.
+        """Return the fewest rounds proved to be nearly as private as the limit of many rounds.
 
         Parameters
         ----------
         profile, **terms
             As for `epsilon`.
         within : float
-            How far above the limit epsilon may be, relative to it. For "all" the limit is what a
-            trusted shuffler gives, for "single" what endless rounds give.
+            Largest excess of epsilon over the limit, relative to it. For "all" the limit is a
+            trusted shuffler's epsilon, for "single" the epsilon of endless rounds.
 
         Returns
         -------
         int
-            The bounds get no worse with more rounds, so that bisection finds the fewest. For all
-            users, `epsilon` after these rounds is at most what was proved here.
+            The bounds get no worse with more rounds, so that bisection finds the smallest number.
+            For all users, `epsilon` after these rounds is at most the epsilon proved here.
 
         Raises
         ------
         ParameterError
-            If ``within`` is not above 0, or ``delta`` is 0: then there is no limit to come near.
+            If ``within`` is not above 0, or ``delta`` is 0: then there is no limit to approach.
         InfeasibleTargetError
             If ten million rounds are not enough.
         """
@@ -256,10 +256,10 @@ class NetworkMixing:
         return found
 
     def _fewest_exact(self, is_enough: Callable[[PositionBounds], bool], most: int) -> int:
-        """Return the fewest rounds by exact laws, which need no more than ``most``.
+        """Return the fewest rounds by exact laws, which need at most ``most``.
 
-        One pass where the bounds of all rounds can be kept, otherwise one for a grid, and one for
-        the rounds between two of its points.
+        One pass if the bounds of all rounds can be kept, otherwise one for a grid, and one for the
+        rounds between two of its points.
         """
         kept = most * _NUMBERS_A_USER * self.graph.num_users
         step = max(math.ceil(kept / _MOST_KEPT_NUMBERS), math.ceil(most / _MOST_STOPS))
@@ -277,9 +277,9 @@ class NetworkMixing:
     def limit(
         self, profile: LocalProfile, *, with_lower: bool = True, **terms: Unpack[Terms]
     ) -> Bound:
-        """Bound the central epsilon that endless rounds lead to.
+        """Bound the central epsilon in the limit of endless rounds.
 
-        For "all" that is a trusted shuffler's, for "single" it may be less.
+        For "all" it is a trusted shuffler's, for "single" it may be less.
         """
         return network_walk_epsilon(
             profile,
@@ -290,7 +290,7 @@ class NetworkMixing:
         )
 
     def _may_be_enough(self, rounds: int, within: float) -> bool:
-        """Return False if eigenvalues alone rule it out, which saves a look at rows."""
+        """Return False if eigenvalues alone rule it out, which saves the rows of remote users."""
         bounds = spectrum.spectral_position_bounds(self.spectrum, rounds)
         return float(bounds.chi_square.max()) <= _HOPELESS * max(within, 0.01)
 
@@ -309,7 +309,7 @@ class NetworkMixing:
         is_slow = _MANY_PAIRS // 2 <= found.deflation.num_pairs < _MANY_PAIRS
         if not (is_slow and DENSE_USERS < users <= _MOST_SUMMED_USERS):
             return found
-        # What the pairs leave of a ratio is at most exp(largest - decay).
+        # The pairs leave at most exp(largest - decay) of a ratio.
         decay = -rounds * math.log(found.remainder)
         largest = -math.log(found.stationary_law.min())
         if not 0.6 * largest <= decay <= largest + _ENOUGH:
@@ -317,7 +317,7 @@ class NetworkMixing:
         return self._spectrum_of("more eigenvalues", _MANY_PAIRS)
 
     def _is_exact(self, rounds: int) -> bool:
-        """Return True if this number of rounds is to be followed exactly."""
+        """Return True if this number of rounds must be followed exactly."""
         users = self.graph.num_users
         if self.positions != "exact":
             return self.positions == "auto" and rounds <= self._affordable_rounds()
@@ -329,14 +329,14 @@ class NetworkMixing:
         return True
 
     def _affordable_rounds(self) -> int:
-        """Return after how many rounds all users are followed exactly without being asked to."""
+        """Return the largest number of rounds that all users are followed exactly by default."""
         if self.graph.num_users > _MOST_EXACT_USERS:
             return 0
         return int(_UNASKED_WORK / (2.0 * self.graph.num_edges * self.graph.num_users))
 
     def _compute(self, rounds: Sequence[int]) -> None:
         """Follow all users exactly, and keep their bounds after these rounds."""
-        # Asked for, it may take hours; otherwise some seconds.
+        # If asked for, it may take hours; otherwise some seconds.
         hint = " (quicker: positions='spectral')" if self.positions == "exact" else ""
         found = exact_position_bounds(
             self.walk,
@@ -355,7 +355,7 @@ def _question(rounds: SupportsIndex, profile: LocalProfile, terms: Terms) -> obj
 
 
 def _require_mixing(graph: Graph, laziness: float) -> None:
-    """Raise unless the walk forgets where it began."""
+    """Raise unless the walk forgets its starting position."""
     if graph.num_users < _FEWEST_USERS:
         raise ParameterError(
             f"the graph has {graph.num_users} users: at least {_FEWEST_USERS} must take part, or "
@@ -379,7 +379,7 @@ def _require_mixing(graph: Graph, laziness: float) -> None:
 
 
 def _fewest(is_enough: Callable[[int], bool]) -> int:
-    """Return the fewest rounds that are enough, if more rounds never are too many."""
+    """Return the fewest rounds that are enough, if more rounds are never worse."""
     high = 1
     while not is_enough(high):
         if high > _MOST_ROUNDS:

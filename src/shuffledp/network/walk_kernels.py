@@ -1,8 +1,8 @@
 """Compiled loops of random walks: one round of many position laws, and of many walkers.
 
 A graph comes as compressed rows: the neighbours of node j are
-``neighbours[starts[j]:starts[j + 1]]``. Where their numbers are indices they are taken as
-unsigned, for a signed one is checked for being negative: that halves the loads under way at once.
+``neighbours[starts[j]:starts[j + 1]]``. Its entries are converted to unsigned before they are used
+as indices, since a signed index is checked for being negative: that halves the loads per cycle.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _BITS_BELOW_COIN = np.uint64(11)  # a coin is the upper 53 bits of a word
 
-#: Probabilities below this become zero, so that none is ever denormal, which is slow.
+#: Smaller probabilities become zero, so that none is ever denormal, which is slow.
 FLUSH_BELOW = 1e-280
 
 
@@ -30,9 +30,9 @@ def step_laws(
 ) -> int:
     """Move each column of ``laws`` (num_users, width) by a round, in place, at some nodes.
 
-    A report at node k stays with probability stay[k]; ``moving`` is what goes from there to each
-    neighbour, by column. Returns how many probabilities were set to zero because they were
-    positive and below `FLUSH_BELOW`.
+    A report at node k stays with probability stay[k]; ``moving`` is the probability that goes from
+    there to each neighbour, by column. Returns the number of probabilities set to zero because they
+    were positive and below `FLUSH_BELOW`.
     """
     width = laws.shape[1]
     flushed = 0
@@ -76,11 +76,11 @@ def step_walkers(
     holders: NDArray[np.int32],
     done: int,
 ) -> int:
-    """Move walkers from number ``done`` on by a round, in place, as far as the half words go.
+    """Move walkers from number ``done`` on by a round, in place, as far as the half words suffice.
 
-    Returns the walker to go on from: ``holders.size`` when all have moved. A refused draw leaves
-    no trace, and a walker keeps its coin, so going on with fresh half words is exact. ``away`` is
-    empty if nobody is absent, ``coins`` is if ``threshold`` is 0.
+    Returns the first walker that has not moved: ``holders.size`` when all have. A refused draw
+    leaves no trace, and a walker keeps its coin, so going on with fresh half words is exact.
+    ``away`` is empty if nobody is absent, ``coins`` is empty if ``threshold`` is 0.
     """
     used = 0
     while done < holders.size and used < half_words.size:
@@ -101,7 +101,7 @@ def step_walkers(
     return done
 
 
-#: As many neighbours are added up before their sum is added to the others.
+#: Number of neighbours that are summed before their sum is added to the others.
 PART = 64
 
 
@@ -118,7 +118,7 @@ def chebyshev_step(
 ) -> Floats:
     """Replace some rows of f by factor P g - f for four columns: f in ``out``, g in ``current``.
 
-    Four numbers of 8 bytes are read for each neighbour, as many as a vector register holds.
+    Four numbers of 8 bytes are read for each neighbour, which fill a vector register.
 
     Returns the sum of degree_i f_i^2 of each new column over these rows.
     """
@@ -149,7 +149,7 @@ def chebyshev_step(
 def add_weights(
     laws: Floats, places: Integers, inverses: Floats, grid: Floats, out: Floats
 ) -> Floats:
-    """Add what each column of ``laws`` gives to a grid of ratios, to ``out``.
+    """Add the weights of each column of ``laws`` on a grid of ratios to ``out``.
 
     ``out[b, k]`` is for grid[k + 1]. A place of probability p and ratio x = p * inverse between two
     points is shared by them such that the mean of x under the reference law stays: the upper one

@@ -1,4 +1,4 @@
-"""The analyzer's side: fetch what was handed in, open it, estimate, and say what is guaranteed."""
+"""The analyzer's side: fetch hand-ins, open them, estimate, and state the guarantee."""
 
 import json
 import time
@@ -29,7 +29,7 @@ _FETCHED = Layout(kind="file of hand-ins", mark=b"sdpa", version=1, tables=_HAND
 
 
 class Everything(NamedTuple):
-    """All that a relay gives to the analyzer; none of it is checked."""
+    """All data that a relay gives to the analyzer, unchecked."""
 
     roster: bytes
     hand_ins: tuple[bytes, ...]
@@ -37,18 +37,18 @@ class Everything(NamedTuple):
 
 
 class FetchedStore(Database):
-    """What was fetched, sealed to the analyzer as it came; durable before `save` returns."""
+    """Fetched hand-ins, sealed to the analyzer as they came; durable before `save` returns."""
 
     def __init__(self, path: Path, terms: Terms) -> None:
         super().__init__(path, _FETCHED, collection=terms.digest())
 
     def note_forgotten(self) -> None:
-        """Note that the relay deleted what was handed in."""
+        """Note that the relay deleted the hand-ins."""
         with self.transaction():
             self.set_fact("forgotten", 1)
 
     def save(self, fetched: Everything) -> None:
-        """Keep what was fetched: all or nothing."""
+        """Store the fetched data: all or nothing."""
         with self.transaction():
             rows = list(enumerate(fetched.hand_ins))
             self.change_many("INSERT INTO hand_ins VALUES (?, ?)", rows)
@@ -56,7 +56,7 @@ class FetchedStore(Database):
             self.set_fact("roster", fetched.roster)
 
     def everything(self) -> Everything | None:
-        """Everything kept; None if nothing was."""
+        """All stored data; None if there is none."""
         roster = self.fact("roster")
         if roster is None:
             return None
@@ -70,18 +70,18 @@ class FetchedStore(Database):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a relay gives to the analyzer when a collection is over."""
+    """Data that a relay gives to the analyzer when a collection is over."""
 
-    # The opened reports, and what was rejected.
+    # The opened reports, and counts of rejected ones.
     collected: Collected
-    # Who took part, and who was away when.
+    # Users who took part, and their absences.
     record: ExchangeRecord
-    # Digest of that record, which all holders have to confirm.
+    # Digest of that record, which all holders must confirm.
     transcript: bytes
     # Digest of the roster.
     roster_digest: bytes
-    # Why the relay may still have what was handed in; empty if it said that it deleted it, or was
-    # not asked to.
+    # The reason why the relay may still have the hand-ins; empty if it confirmed the deletion, or
+    # was not asked for it.
     not_forgotten: str = ""
 
     def arrived(self, num_reports: int) -> Arrived:
@@ -98,10 +98,10 @@ def fetch(
     wait_seconds: float | None = None,
     on_progress: Progress | None = None,
 ) -> Fetched:
-    """Wait for the end of a collection, fetch what was handed in, and open it.
+    """Wait for the end of a collection, fetch the hand-ins, and open them.
 
-    What a store has already is not fetched again, and no relay needed; once all is stored there,
-    the relay is told to delete it. Without a store it stays at the relay.
+    Data in the store is not fetched again, and no relay needed; once all is stored there, the
+    relay must delete its own. Without a store the hand-ins stay at the relay.
     """
     token = keys.sign(hand_ins_token_text(terms))
     everything = kept = None if store is None else store.everything()
@@ -119,7 +119,7 @@ def fetch(
     )
     if store is not None and kept is None:
         store.save(everything)
-    if store is not None and not store.fact("forgotten"):  # the relay has not said so yet
+    if store is not None and not store.fact("forgotten"):  # the relay has not confirmed it yet
         try:
             client.forget_hand_ins(token)
         except (NoAnswerError, RefusedError) as error:
@@ -129,7 +129,7 @@ def fetch(
 
 
 def _await_end(terms: Terms, client: RelayClient, seconds: float | None, report: Progress) -> None:
-    """Wait for the end of a collection and return its time; raise if it is late."""
+    """Wait for the end of a collection; raise if it is late."""
     give_up = None if seconds is None else time.monotonic() + seconds
     wait = SHORTEST_WAIT
     while True:
@@ -156,11 +156,11 @@ def collection_result(
     graph_name: str = "graph of the terms",
     on_progress: Progress | None = None,
 ) -> Result:
-    """Return estimates and guarantee of a collection that is over, about the users who registered.
+    """Return estimates and guarantee of a finished collection, about the users who registered.
 
-    Reports that are missing are taken for a random sample of theirs, and warned about. The
-    guarantee covers the reports that came: only epsilon0 if others may be missing because of
-    whose they are. ``num_dishonest`` users are taken to tell their own reports, and hide nobody.
+    Missing reports are assumed to be a random sample, with a warning. The guarantee covers the
+    reports that came: only epsilon0 if reports may be missing because of their owners.
+    ``num_dishonest`` users are assumed to reveal their own reports, and hide nobody.
     """
     terms.require_graph(graph)
     asked = terms.asked
@@ -223,9 +223,9 @@ def collection_result(
 
 
 def _num_own(terms: Terms, arrived: Arrived, num_registered: int) -> int:
-    """Return the number of users' own reports among those with dummies that came.
+    """Return the number of users' own reports among the reports and dummies that came.
 
-    All, if everybody who registered handed in and confirms; else their usual share.
+    All, if all registered users handed in and confirm; otherwise their usual share.
     """
     number = arrived.num_reports
     if arrived.num_confirmed < num_registered:

@@ -1,10 +1,10 @@
-"""What an exchange guarantees as it went: who registered, who was away, and what arrived.
+"""Guarantee of an exchange as it went: registered users, absences, and reports that arrived.
 
-*Who leaves for good*, with the victim's law P'_v = P_v(. | H) on the holders H who handed in, and
-kappa_i with P_i >= kappa_i Q for a law Q on H: any bound of network shuffling for these. *Proof.*
-Reveal whether the victim's report ends in H; that does not depend on its value. If so its holder
-has the law P'_v. Report i is drawn from Q with probability kappa_i, else from the rest of P_i,
-perhaps unseen, which is less than revealed.
+*Users who leave for good*, with the victim's law P'_v = P_v(. | H) on the holders H who handed in,
+and kappa_i with P_i >= kappa_i Q for a law Q on H: any bound of network shuffling for these.
+*Proof.* Reveal whether the victim's report ends in H; that does not depend on its value. If so its
+holder has the law P'_v. Report i is drawn from Q with probability kappa_i, otherwise from the rest
+of P_i, perhaps unseen, which reveals less than if it were seen.
 """
 
 import math
@@ -34,21 +34,21 @@ from shuffledp.peers import slots
 from shuffledp.peers.mail import Collected
 from shuffledp.peers.terms import Terms
 
-# Losses that are less likely than this had another cause than the holders who handed in nothing.
+# Losses less likely than this are not explained by the holders who handed in nothing.
 _UNLIKELY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """What came to the analyzer, and what the holders say of the delivery to them."""
+    """Reports that came to the analyzer, and the holders' confirmations of their deliveries."""
 
     # Reports that opened and are valid, each counted once.
     num_reports: int
-    # Nodes whose hand-ins opened, rising.
+    # Nodes whose hand-ins opened, ascending.
     handed_in: NDArray[np.int64]
     # By holder with losses: the round in which they were noticed.
     short_since: tuple[int, ...] = ()
-    # Holders to whom the relay showed another record of absences than to the analyzer.
+    # Number of holders to whom the relay showed another record of absences than to the analyzer.
     num_contradicting: int = 0
 
     @classmethod
@@ -65,19 +65,19 @@ class Arrived:
 
     @property
     def num_confirmed(self) -> int:
-        """How many holders confirm that all came to them, and the relay's record."""
+        """Number of holders who confirm complete deliveries, and the relay's record."""
         return self.handed_in.size - len(self.short_since) - self.num_contradicting
 
     def doubts(
         self, terms: Terms, registered: NDArray[np.bool_], load: NDArray[np.float64]
     ) -> tuple[str, ...]:
-        """Reasons why losses may depend on the owners of reports (docs/results/honest-users.md).
+        """Return reasons why losses may depend on owners of reports (docs/results/honest-users.md).
 
         ``load`` is the mean number of reports at each user after the last round.
         """
         num_registered = int(np.count_nonzero(registered))
         usual = num_registered * terms.dummies_each
-        stray = 7.0 * math.sqrt(usual) + 14.0 if usual else 0.0  # less often than 1e-9
+        stray = 7.0 * math.sqrt(usual) + 14.0 if usual else 0.0  # exceeded less often than 1e-9
         missing = num_registered + max(math.floor(usual - stray), 0) - self.num_reports
         surplus = self.num_reports - num_registered - math.ceil(usual + stray)
         senders = "users and their dummies" if usual else "users"
@@ -105,7 +105,7 @@ _ASSUMPTIONS = (
     "The relay does not play users itself, and no user tells what passed through their hands.",
 )
 
-# A report went along one of the envelopes that were sent, so where these went says something.
+# A report went along one of the sent envelopes, so their destinations reveal something.
 _RELAY_KEEPS_QUIET = (
     "The relay keeps its record of who sent envelopes to whom from the analyzer, and does not "
     "choose by it whose batches or hand-ins it refuses: traffic is not even, so that the record "
@@ -120,11 +120,11 @@ _RELAY_MAY_TELL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeRecord:
-    """Who took part in an exchange, and who was away when."""
+    """Users who took part in an exchange, and their absences."""
 
-    # Nodes that registered, rising.
+    # Nodes that registered, ascending.
     nodes: NDArray[np.int64]
-    # Who sent nothing in which round; who never registered is away in all.
+    # Users who sent nothing, a row a round; users who never registered are absent in all rounds.
     absences: NDArray[np.bool_]
 
     @classmethod
@@ -144,16 +144,16 @@ class ExchangeRecord:
 
     @property
     def num_absences(self) -> int:
-        """In how many rounds a registered user sent nothing, over all of them."""
+        """Number of rounds in which a registered user sent nothing, over all users."""
         return int(np.count_nonzero(self.absences[:, self.nodes]))
 
 
 class Exchange:
-    """An exchange as it went: the walk of those who registered, with those who were away.
+    """An exchange as it went: the walk of the registered users, with their absences.
 
-    Given who registered and who was away when, reports move independently: in a round that a user
-    misses all the reports they hold stay. What users hold who hand in nothing is not seen.
-    ``num_dishonest`` users hide nobody. Cost: exact laws where a registered user was away, so
+    Given registrations and absences, reports move independently: in a round that a user misses all
+    the reports they hold stay. Reports of users who hand in nothing are not seen.
+    ``num_dishonest`` users hide nobody. Cost: exact laws if a registered user was absent, so
     O(rounds m) for each user; otherwise as `NetworkMixing`.
     """
 
@@ -176,7 +176,7 @@ class Exchange:
         loads *= (1.0 + terms.dummies_each) * (1.0 + 1e-12)
         self.most_held = float(loads[-1].max())
         self.doubts = arrived.doubts(terms, registered, loads[-1])
-        # Where nobody registered one user alone stands for them: as little can be hidden.
+        # If nobody registered, one user stands for them: neither can hide anything.
         self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
         self.overload = slots.overload_probability(
             graph,
@@ -194,20 +194,20 @@ class Exchange:
                 self.users, laziness=terms.laziness, on_progress=on_progress
             )
         except ParameterError:
-            self.mixing = None  # bipartite or in pieces: exact laws say what it is worth
+            self.mixing = None  # bipartite or in pieces: exact laws give its bounds
 
     @property
     def can_hide(self) -> bool:
-        """Whether there are others among whom a report may hide, as far as is known here.
+        """True if there are other users among whom a report may hide, as far as is known here.
 
-        Reports lost with holders who handed in nothing do no harm: what is seen is made from what
-        would be seen with them (docs/results/honest-users.md).
+        Reports lost with holders who handed in nothing do no harm: the analyzer's view can be
+        computed from the view with them (docs/results/honest-users.md).
         """
         return self.num_honest >= 2 and not self.doubts
 
     @property
     def num_honest(self) -> int:
-        """How many of those who registered are counted on; at least the victim."""
+        """Number of registered users who are counted as honest; at least the victim."""
         return max(self.users.num_users - self.num_dishonest, 1)
 
     @cached_property
@@ -227,14 +227,14 @@ class Exchange:
         return max(found, given, key=lambda each: float(each.overlaps.sum()))
 
     def delta_left(self, delta: float) -> float:
-        """Delta left after the probability of an overload; rounded down, maybe below 0."""
+        """Return delta less the probability of an overload; rounded down, possibly below 0."""
         return (delta - self.overload) * (1.0 - 1e-12)
 
     def epsilon(self, profile: LocalProfile, *, delta: float, with_dummies: bool = True) -> Bound:
-        """Bound the central epsilon; the chance of an overload is taken off delta."""
+        """Bound the central epsilon; the probability of an overload is taken off delta."""
         left = self.delta_left(delta)
         if not self.can_hide or left <= 0.0:
-            # What the randomizer alone guarantees, and why no more.
+            # The guarantee of the randomizer alone, and the reasons for it.
             return Bound(
                 lower=None,
                 upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
@@ -248,16 +248,16 @@ class Exchange:
         return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
 
     def asked(self, left: float, *, with_dummies: bool = True) -> Asked:
-        """Options of the walk's account, given the delta left.
+        """Return options of the walk's account, given the delta left.
 
-        Dummies walk as reports do; where who was away handed in nothing they are taken for no help.
+        Dummies walk as reports do; if absent users handed in nothing the dummies are not counted.
         """
         protocol, dishonest = self.terms.protocol, self.num_dishonest
         law = self.terms.dummy_law if with_dummies and self._seen is None else None
         return Asked(delta=left, protocol=protocol, num_dishonest=dishonest, dummies=law)
 
     def _obstacles(self, delta: float) -> list[str]:
-        """Obstacles to an account even of the walk."""
+        """Return the reasons why the walk has no account."""
         found = {
             f"the chance that somebody held more reports than messages may be {self.overload:.2g}, "
             f"which leaves nothing of delta = {delta:g}": self.delta_left(delta) <= 0.0,
@@ -266,7 +266,7 @@ class Exchange:
         return [*(text for text, applies in found.items() if applies), *self.doubts]
 
     def cautions(self, profile: LocalProfile, guarantee: Guarantee) -> tuple[str, ...]:
-        """Return a warning, with the reasons, where no more is proved than of the report alone."""
+        """Return a warning, with the reasons, if no more than the local guarantee is proved."""
         found = local_cautions(profile, guarantee, self._obstacles(guarantee.delta_upper))
         depends = " What is missing may depend on who sent it." if self.doubts else ""
         return tuple(each + depends for each in found)
@@ -274,12 +274,11 @@ class Exchange:
     def guarantee(
         self, profile: LocalProfile, *, delta: float, with_dummies: bool = True
     ) -> Guarantee:
-        """Return the central guarantee of what was handed in, its epsilon rounded up.
+        """Return the central guarantee of the hand-ins, its epsilon rounded up.
 
-        It has no lower end: what was lost on the way may have made the release more private than
-        any bound can say. It holds for every honest user who registered, whoever handed in nothing
-        at the end. It is epsilon0 where reports may be missing
-        because of whose they are.
+        It has no lower end: losses on the way may have made the release more private than any bound
+        can show. It holds for every honest user who registered, whichever users handed in nothing
+        at the end. It is epsilon0 if reports may be missing because of their owners.
         """
         require_delta(delta)
         epsilon = self.epsilon(profile, delta=delta, with_dummies=with_dummies)
@@ -294,9 +293,9 @@ def exchange_facts(
     graph_name: str,
     collected: Collected,
 ) -> ExchangeFacts | None:
-    """Facts of a report on an exchange; None where fewer than two users registered.
+    """Return the facts of a report on an exchange; None if fewer than two users registered.
 
-    Epsilons are proved upper bounds, the gap is rounded down (0 where reports never mix) and the
+    Epsilons are proved upper bounds, the gap is rounded down (0 if reports never mix) and the
     separation up.
     """
     if not exchange.can_hide:

@@ -3,12 +3,12 @@
 Two neighbours u < v make the first secret k_1 from their mail keys by X25519 and HKDF-SHA256, with
 the context as salt, and then forget these keys. In round r both expand k_r (HKDF-SHA256, under the
 context, r, u and v) to the next secret k_(r+1), a key for envelopes from u to v, one from v to u,
-and one for codes. Whoever has taken the mail of round r keeps k_(r+1) only: what was sent to or
-by them until then can no longer be opened with their keys, nor with keys of neighbours who have
-come as far.
+and one for codes. A user who has taken the mail of round r keeps k_(r+1) only: messages to or from
+this user until then can no longer be opened with the user's keys, nor with keys of neighbours who
+have come as far.
 
 *Proof*, for X25519 as hard as HPKE assumes, HKDF pseudorandom, AES-SIV and HPKE secure. The private
-halves that make k_1 are in no snapshot. If k_s cannot be told from random, neither can the four
+halves that make k_1 are in no snapshot. If k_s is indistinguishable from random, so are the four
 outputs of HKDF-Expand under it. By induction the keys of rounds 1 to r look independent of k_(r+1)
 and one another; AES-SIV under them, each associated data used at most once, hides all but lengths.
 """
@@ -35,7 +35,7 @@ _ROSTER_MAGIC: Final = b"SPL\x02"
 class PrivateKeys:
     """The private keys of a user or of the analyzer, for one collection; secret.
 
-    An Ed25519 key signs. An X25519 key opens what is sealed to its owner; a user's is for the first
+    An Ed25519 key signs. An X25519 key opens texts sealed to its owner; a user's is for the first
     secrets with neighbours, and forgotten once these are made.
     """
 
@@ -49,7 +49,7 @@ class PrivateKeys:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the keys that `to_bytes` wrote; `ProtocolError` if the bytes are damaged."""
+        """Return the keys that `to_bytes` wrote; raise `ProtocolError` for damaged bytes."""
         reader = wire.Reader(data, "private keys", Fault.CALLER)
         reader.expect(_KEYS_MAGIC, "they do not begin as keys do")
         has_mail = len(data) > len(_KEYS_MAGIC) + wire.KEY_BYTES + wire.DIGEST_BYTES
@@ -61,14 +61,14 @@ class PrivateKeys:
         return cls(Ed25519PrivateKey.from_private_bytes(identity), opens)
 
     def to_bytes(self) -> bytes:
-        """Return the private keys, unencrypted: whoever reads them is their owner."""
+        """Return the private keys, unencrypted: any party with them can act as their owner."""
         identity = self._identity.private_bytes_raw()
         mail = b"" if self._mail is None else self._mail.private_bytes_raw()
         return _KEYS_MAGIC + identity + mail + wire.digest(b"keys", identity, mail)
 
     @property
     def identity_key(self) -> bytes:
-        """The public key that checks signatures."""
+        """The public key that verifies signatures."""
         return self._identity.public_key().public_bytes_raw()
 
     @property
@@ -77,13 +77,13 @@ class PrivateKeys:
         return self._own_mail().public_key().public_bytes_raw()
 
     def _own_mail(self) -> X25519PrivateKey:
-        """Return the key that opens; raise if it has been forgotten."""
+        """Return the private mail key; raise if it has been forgotten."""
         if self._mail is None:
             raise Fault.CALLER.error("the mail key has been forgotten", Reason.LATE)
         return self._mail
 
     def forget_mail(self) -> None:
-        """Forget the key that opens."""
+        """Forget the private mail key."""
         self._mail = None
 
     def sign(self, text: bytes) -> bytes:
@@ -95,7 +95,7 @@ class PrivateKeys:
         return open_seal(sealed, self._own_mail(), info)
 
     def shared(self, public_key: bytes, context: bytes) -> bytes:
-        """Key shared by the owner and the owner of a public key."""
+        """Return the key shared by the owner and the owner of a public key."""
         return shared_key(self._own_mail(), public_key, context)
 
     def are_of(self, terms: Terms) -> bool:
@@ -123,7 +123,7 @@ class Registration:
         return replace(made, signature=keys.sign(made._text(terms)))
 
     def _text(self, terms: Terms) -> bytes:
-        """Return the bytes that a signature covers."""
+        """Return the bytes that the signature covers."""
         said = (wire.uint(self.node), self.identity_key, self.mail_key)
         return wire.digest(b"registration", terms.digest(), *said)
 
@@ -162,7 +162,7 @@ class Registration:
 
 
 class Roster(dict[int, Registration]):
-    """Everybody who registered, verified and ascending; the same for all who exchange messages.
+    """All registered users, verified and ascending; the same for all who exchange messages.
 
     Made by `from_registrations` or `from_bytes`.
     """
@@ -170,7 +170,7 @@ class Roster(dict[int, Registration]):
     def __init__(self, registrations: Iterable[Registration], terms: Terms) -> None:
         super().__init__((item.node, item) for item in registrations)
         self.terms = terms
-        #: Who registered, ascending.
+        #: Registered users, ascending.
         self.nodes = tuple(self)
         head = _ROSTER_MAGIC + terms.digest() + wire.uint(len(self))
         self._data = head + b"".join(item.to_bytes() for item in self.values())
@@ -185,7 +185,7 @@ class Roster(dict[int, Registration]):
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
-        """Return a roster after checking each registration, and that there are enough.
+        """Return a roster after checking each registration, and their number.
 
         Cost: 0.2 ms a user. Do it once a process and share the result.
         """
@@ -227,7 +227,7 @@ def hand_ins_token_text(terms: Terms) -> bytes:
 
 
 class RoundKeys(NamedTuple):
-    """What two neighbours have in one round; to and from are as one of them sees it."""
+    """Keys of two neighbours in one round; to and from are from the view of one of them."""
 
     next_secret: bytes
     to: bytes
@@ -254,7 +254,7 @@ class Pairs:
         return self._made[neighbour]
 
     def forget(self) -> None:
-        """Go on to the next round: the keys of this one cannot be made any more."""
+        """Go on to the next round: the keys of this round cannot be made any more."""
         for neighbour in self._secrets:
             self._secrets[neighbour] = self[neighbour].next_secret
         self._made, self._round_number = {}, self._round_number + 1

@@ -1,17 +1,17 @@
-"""Messages of the exchange, each of one size; and codes that tell whether everything arrived.
+"""Messages of the exchange, all of one size; and codes that show whether everything arrived.
 
 A report is sealed to the analyzer once, by its user (the inner seal). Each round its holder locks
 it, with the key shared with the next holder for this round, into an envelope. A cover is an
 envelope of the same size without a report. All envelopes of a user in one round are a batch,
-which is signed; what the relay passes on to a recipient is the recipient's mail; what a holder
-gives the analyzer at the end is the holder's hand-in.
+which is signed; what the relay passes on to a recipient is the recipient's mail; the reports that a
+holder gives the analyzer at the end are the holder's hand-in.
 
 In every round a user sends each registered neighbour a code over the envelopes for them, none
-included, under a key of this round that only the two of them have. The recipient knows from the
-relay who was absent; each other neighbour's code must fit what arrived. The *transcript* is a
-digest of absences in all rounds so far; codes fit only between users who were shown the same.
-Who finds a shortfall sends codes that fit nothing from then on, so that it becomes known wherever
-the missing report could have gone (docs/results/honest-users.md).
+included, under a key of this round that only the two of them have. The recipient learns from the
+relay which users were absent; the code of each other neighbour must fit the envelopes that arrived.
+The *transcript* is a digest of absences in all rounds so far; codes fit only between users who were
+shown the same. A user who finds a shortfall sends codes that fit nothing from then on, so that it
+becomes known wherever the missing report could have gone (docs/results/honest-users.md).
 """
 
 import hmac
@@ -80,7 +80,7 @@ def delivery_code(
 
 
 class Refusal(StrEnum):
-    """Why an envelope, or what was handed in, is not taken."""
+    """Reason why an envelope, or part of a hand-in, is refused."""
 
     UNOPENED = "does not open: for another key, round, sender or roster, or changed on the way"
     STRANGER = "from somebody who is no registered neighbour, or was absent"
@@ -90,7 +90,7 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A sealed envelope with what stands on it."""
+    """A sealed envelope with its address."""
 
     round_number: int
     sender: int
@@ -111,7 +111,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """All that a user is given of a round that is over; nothing in it is sure to be right."""
+    """All that a user is given of a finished round; none of it is verified."""
 
     absent: tuple[int, ...]
     letters: tuple[Letter, ...]
@@ -119,14 +119,14 @@ class Mail:
 
 
 def _info(context: bytes, *place: int) -> bytes:
-    """Context that an envelope is bound to: round, sender, recipient and index."""
+    """Context to which an envelope is bound: round, sender, recipient and index."""
     return wire.digest(b"envelope", context, wire.numbers(*place))
 
 
 def lock_envelope(
     content: bytes | None, roster: Roster, pairs: Pairs, place: tuple[int, int, int, int]
 ) -> Letter:
-    """Return an envelope with what travels, or a cover; only these two can open or have made it.
+    """Return an envelope with a report, or a cover; only sender and recipient can open or make it.
 
     Its place is round, sender, recipient and index.
     """
@@ -136,7 +136,7 @@ def lock_envelope(
 
 
 def _in_place(content: bytes | None, terms: Terms) -> bytes:
-    """Return the report on the way, or a cover of the same size."""
+    """Return the report in an envelope, or a cover of the same size."""
     return _COVER + bytes(terms.inner_bytes) if content is None else _REAL + content
 
 
@@ -150,7 +150,7 @@ def open_envelope(letter: Letter, roster: Roster, pairs: Pairs) -> bytes | Refus
 
 
 def _out_of_place(text: bytes) -> bytes | Refusal | None:
-    """Report on the way, None for a cover."""
+    """Report in an envelope, None for a cover."""
     if text[:1] == _COVER:
         return None
     return text[1:] if text[:1] == _REAL else Refusal.MALFORMED
@@ -166,7 +166,7 @@ def encode_batch(batch: Batch, roster: Roster, keys: PrivateKeys) -> bytes:
 
 
 def decode_batch(data: bytes, roster: Roster) -> Batch:
-    """Return a batch, by a registered user and of a round in [1, rounds]; else raise."""
+    """Return a batch by a registered user, of a round in [1, rounds]; raise otherwise."""
     terms, reader = roster.terms, _reader(data, "batch", Fault.PEER, _BATCH_MAGIC, roster)
     round_number = reader.number_below(terms.rounds + 1, "round")
     if round_number == 0:
@@ -185,7 +185,7 @@ def decode_batch(data: bytes, roster: Roster) -> Batch:
 def encode_mail(mail: Mail, roster: Roster, *, round_number: int, recipient: int) -> bytes:
     """Return the mail of one round to one recipient as bytes.
 
-    It is not signed as a whole: each envelope is locked for its place, and the codes say what
+    It is not signed as a whole: each envelope is locked for its place, and the codes show what
     should be there.
     """
     head = wire.numbers(round_number, recipient, len(mail.absent), *mail.absent)
@@ -214,7 +214,7 @@ def decode_mail(data: bytes, roster: Roster, *, round_number: int, recipient: in
 
 
 def seal_report(report: bytes, terms: Terms) -> bytes:
-    """Return a report sealed to the analyzer: what is handed in at the end."""
+    """Return a report sealed to the analyzer, as it is handed in at the end."""
     return seal(report, terms.analyzer_mail_key, wire.digest(b"report", terms.digest()))
 
 
@@ -233,7 +233,7 @@ def encode_hand_in(
 ) -> bytes:
     """Encode a hand-in, sealed to the analyzer as a whole and signed.
 
-    How many places there are is public; how many of them are empty only the analyzer can tell.
+    The number of places is public; the number of empty ones is known only to the analyzer.
     """
     text = confirmation.transcript + wire.uint(confirmation.short_since)
     text += b"".join(_in_place(inner, roster.terms) for inner in places)
@@ -248,7 +248,7 @@ def num_places(terms: Terms, holder: int) -> int:
 
 
 def _hand_in_info(context: bytes, holder: int) -> bytes:
-    """Context that the seal of a hand-in is bound to."""
+    """Context to which the seal of a hand-in is bound."""
     return wire.digest(b"hand-in seal", context, wire.uint(holder))
 
 
@@ -278,26 +278,26 @@ def open_hand_in(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What came to the analyzer."""
+    """All that came to the analyzer."""
 
     # Randomized reports, each once.
     reports: tuple[bytes, ...]
-    # Who handed in which.
+    # The holder who handed in each.
     holders: tuple[int, ...]
     # Users who handed in.
     num_hand_ins: int
-    # What was left out, by reason: hand-ins and single places.
+    # Numbers of rejected hand-ins and single places, by reason.
     rejected: Mapping[str, int]
-    # What those say of the delivery whose hand-ins opened.
+    # Confirmations of holders whose hand-ins opened.
     confirmations: Mapping[int, Confirmation]
 
 
 def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Collected:
-    """Open what was handed in: reports, each once, with their holders ascending.
+    """Open all hand-ins: reports, each once, with their holders ascending.
 
-    What is not in order is counted and left out. A report that is handed in twice is a replay: the
-    second is left out. A report is not signed by its user, as that would name them: whoever takes
-    part can hand in reports of their own making, up to their slots.
+    Faulty hand-ins are counted and left out. A report that is handed in twice is a replay: the
+    second is left out. A report is not signed by its user, as that would name the user: each
+    participant can hand in reports of their own making, up to their slots.
     """
     if not keys.are_of(roster.terms):
         raise ParameterError(
@@ -305,7 +305,7 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
         )
     rejected: Counter[str] = Counter()
     by_holder = _by_holder(hand_ins, roster, rejected)
-    opened: dict[object, tuple[int, bytes]] = {}  # by its seal: who handed in which report
+    opened: dict[object, tuple[int, bytes]] = {}  # by seal: holder and report
     confirmations = {}
     for holder, sealed in sorted(by_holder.items()):
         found = open_hand_in(sealed, roster, keys, holder)
@@ -331,7 +331,7 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
 
 
 def _by_holder(given: Iterable[bytes], roster: Roster, rejected: Counter[str]) -> dict[int, bytes]:
-    """Return the sealed content that each holder handed in first."""
+    """Return the sealed content of the first hand-in of each holder."""
     kept: dict[int, bytes] = {}
     for data in given:
         try:
@@ -345,7 +345,7 @@ def _by_holder(given: Iterable[bytes], roster: Roster, rejected: Counter[str]) -
 
 
 def _reader(data: bytes, name: str, fault: Fault, magic: bytes, roster: Roster) -> wire.Reader:
-    """Return a reader behind what a message says it is, and that it is of this roster."""
+    """Return a reader of a message after its magic number and roster, both checked."""
     reader = wire.Reader(data, name, fault)
     reader.expect(magic, f"it begins as no {name} does")
     reader.expect(roster.context, "it was made for other terms or another roster", Reason.MISMATCH)
@@ -353,7 +353,7 @@ def _reader(data: bytes, name: str, fault: Fault, magic: bytes, roster: Roster) 
 
 
 def _take_registered(reader: wire.Reader, roster: Roster) -> int:
-    """Return the next number of a message, which is a registered user."""
+    """Return the next number of a message, which must be a registered user."""
     node = reader.number_below(roster.terms.num_users, "user")
     if node not in roster:
         raise reader.error(f"user {node} is not in the roster", Reason.UNKNOWN)
@@ -361,7 +361,7 @@ def _take_registered(reader: wire.Reader, roster: Roster) -> int:
 
 
 def _take_signature(reader: wire.Reader, label: bytes, roster: Roster, node: int) -> None:
-    """Take a user's signature that ends a message; raise unless it is over all before it."""
+    """Take the user's signature that ends a message; raise unless it covers all before it."""
     body = reader.read_so_far()
     signature = reader.take(wire.SIGNATURE_BYTES)
     reader.finish()

@@ -1,9 +1,9 @@
 """A peer: one user's side of the exchange, as a state machine that survives being killed.
 
 Each round r has three steps, in this order: ``outgoing(r)`` gives the batch to send, the relay
-closes the round, ``receive(r, packet)`` takes what came. A user who is away in round r leaves out
-the first step; the reports stay. Nothing is drawn twice: what has been drawn for a round is kept,
-and given again when asked again.
+closes the round, ``receive(r, packet)`` takes the mail. A user who is away in round r leaves out
+the first step; the reports stay. Nothing is drawn twice: a batch drawn for a round is kept, and
+returned again when asked again.
 """
 
 import hmac
@@ -39,7 +39,7 @@ class PeerState:
     node: int
     # Private keys that are still needed.
     keys: PrivateKeys
-    # As it was sent.
+    # The registration as it was sent.
     registration: bytes
     # Reports that the user holds, in their inner seals.
     held: list[bytes]
@@ -54,13 +54,13 @@ class PeerState:
     # The batch of round ``sent_in``, until the mail of this round is taken; empty if there is
     # none.
     batch: bytes = b""
-    # What travels of reports in that batch, while it may still be taken back.
+    # Reports in that batch, while it may still be taken back.
     moving: list[bytes] = field(default_factory=list)
     # Empty before handing in.
     handed_in: bytes = b""
-    # Envelopes taken with a "report" and as "cover", reports "dropped" for want of room, rounds
-    # "absent" of those whose mail was taken, and envelopes refused, by the name of the `Refusal`;
-    # nobody but the user is to see it.
+    # Envelopes taken with a "report" and as "cover", reports "dropped" for lack of room, rounds
+    # "absent" among those whose mail was taken, and envelopes refused, by the name of the
+    # `Refusal`; only the user may see it.
     counts: Counter[str] = field(default_factory=Counter)
     # Absences in the rounds whose mail was taken; empty before the roster is taken.
     transcript: bytes = b""
@@ -93,7 +93,7 @@ class PeerState:
 
 
 def permuted(entropy: Entropy, items: Sequence[_Item]) -> list[_Item]:
-    """Return the items in an order drawn uniformly from all (Fisher and Yates)."""
+    """Return the items in an order drawn uniformly from all orders (Fisher and Yates)."""
     order = list(items)
     for last in range(len(order) - 1, 0, -1):
         other = int(draw_below(entropy, 1, last + 1)[0])
@@ -102,7 +102,7 @@ def permuted(entropy: Entropy, items: Sequence[_Item]) -> list[_Item]:
 
 
 def _choice(entropy: Entropy, items: Sequence[_Item]) -> _Item:
-    """Return one of the items, of which there is at least one; each is as likely."""
+    """Return one of the items, at least one, each with equal probability."""
     return items[int(draw_below(entropy, 1, len(items))[0])]
 
 
@@ -120,9 +120,9 @@ def draw_step(
 class Peer:
     """One user's side; made by `create` or, from a snapshot, by `from_bytes`.
 
-    Save the bytes of its ``state`` after each step and *before* sending what it gave: a peer that
-    starts again from there sends the same bytes. Keys are forgotten as soon as they have served;
-    older snapshots still have them, and have to be overwritten.
+    Save the bytes of its ``state`` after each step and *before* sending its result: a peer that
+    starts again from there sends the same bytes. Keys are forgotten as soon as they are not needed;
+    older snapshots still have them, and must be overwritten.
     """
 
     def __init__(
@@ -187,23 +187,23 @@ class Peer:
 
     @property
     def confirmation(self) -> Confirmation:
-        """What the user says of the delivery so far; its transcript may be compared with others.
+        """Statement on the delivery so far; its transcript may be compared with other users'.
 
-        Something counts as missing from the round on in which a neighbour's code did not fit what
-        came, or the relay showed the user as absent who was not, or the other way round.
+        Something counts as missing from the round on in which a neighbour's code did not fit the
+        received envelopes, or the relay reported the user's own absence wrongly.
         """
         state = self.state
         return Confirmation(transcript=state.transcript, short_since=state.short_since)
 
     def mail_token(self, round_number: int) -> bytes:
-        """Token that entitles the user to the mail of one round."""
+        """Return the token that entitles the user to the mail of one round."""
         return self.state.keys.sign(mail_token_text(self._terms, self.node, round_number))
 
     def begin(self, roster: Roster) -> None:
-        """Take the roster, verified by `Roster.from_bytes`, with the keys of all who take part.
+        """Take the roster, verified by `Roster.from_bytes`, with the keys of all participants.
 
-        The first time the secrets with neighbours are made here, and the key that makes them is
-        forgotten.
+        The first call makes the secrets with neighbours, and forgets the key from which they are
+        made.
         """
         state = self.state
         if roster.terms.digest() != state.terms_digest:
@@ -228,7 +228,7 @@ class Peer:
         self._pairs = Pairs(state.secrets, self.node, number, roster.context)
 
     def _begun(self) -> tuple[Roster, Pairs]:
-        """Return the roster and what was made with it, else raise."""
+        """Return the roster and the keys of the round; raise before `begin`."""
         if self._roster is None or self._pairs is None:
             raise Fault.CALLER.error("there is no roster yet: call begin first", Reason.EARLY)
         return self._roster, self._pairs
@@ -237,9 +237,9 @@ class Peer:
         """Return the batch to send in a round; the same when asked again. Save before sending it.
 
         Each report stays with probability ``laziness``, by a coin of its own, or moves to a
-        registered neighbour, exactly uniform.
-        Covers go to uniform neighbours, or fill up what goes to each; the order of all is uniform.
-        Of more reports than there is room for, the surplus is dropped, chosen uniformly.
+        registered neighbour, exactly uniform. Covers go to uniform neighbours, or fill up each
+        neighbour's share; the order of all is uniform. If there are more reports than slots, the
+        surplus is dropped, chosen uniformly.
         """
         roster, pairs = self._begun()
         state, node = self.state, self.node
@@ -272,7 +272,7 @@ class Peer:
         return state.batch
 
     def _drop_surplus(self) -> None:
-        """Keep a uniform choice of reports, one for each slot."""
+        """Keep a uniform choice of reports, at most one for each slot."""
         room = self._terms.slots[self.node]
         held = permuted(self._entropy, self.state.held)
         self.state.counts["dropped"] += max(len(held) - room, 0)
@@ -281,8 +281,8 @@ class Peer:
     def _with_covers(self, moving: list[tuple[int, bytes]]) -> list[tuple[int, bytes | None]]:
         """Return recipient and content of each envelope of a round: reports, and covers.
 
-        Where each neighbour gets the same number, a surplus is dropped. The reports stand in
-        uniform order already, so that the last ones are a uniform choice.
+        If each neighbour gets the same number, a surplus is dropped. The reports stand in uniform
+        order already, so that the last ones are a uniform choice.
         """
         room, neighbours = self._terms.per_neighbour, self._neighbours
         if not room:
@@ -297,10 +297,10 @@ class Peer:
         return even
 
     def _code(self, place: tuple[int, int, int], sealed: list[bytes]) -> bytes:
-        """Return the code over what goes to a neighbour, or should have come from there."""
+        """Return the code over the envelopes to a neighbour, or expected from one."""
         _, pairs = self._begun()
         _, sender, recipient = place
-        # One that fits nobody's once something was missing.
+        # Once something was missing, a code that fits no neighbour's.
         transcript = b"" if self.state.short_since else self.state.transcript
         key = pairs[recipient if sender == self.node else sender].code
         return messages.delivery_code(key, place, transcript, sealed)
@@ -308,8 +308,8 @@ class Peer:
     def take_back(self, round_number: int) -> None:
         """Take back the reports of a batch that came too late: the user was absent.
 
-        Call this only if the relay refused the batch with `Reason.LATE`: it acknowledges one that
-        it has accepted at any time.
+        Call this only if the relay refused the batch with `Reason.LATE`: it acknowledges an
+        accepted batch at any time.
         """
         state = self.state
         is_open = state.batch and state.sent_in > state.received_through
@@ -319,11 +319,11 @@ class Peer:
         state.batch, state.moving = b"", []
 
     def receive(self, round_number: int, packet: bytes) -> None:
-        """Take the mail of a round that is over, in turn; nothing happens if that was done.
+        """Take the mail of a finished round, in turn; do nothing if it was taken already.
 
         A packet that as a whole cannot be read, or is of another round or user, raises: fetch it
         again. Single envelopes that are forged, replayed, repeated or changed are counted in
-        `counts` and left out. What is missing shows in `confirmation`. The keys of the round are
+        `counts` and left out. Missing envelopes show in `confirmation`. The keys of the round are
         forgotten then.
         """
         roster, pairs = self._begun()
@@ -335,7 +335,7 @@ class Peer:
         if round_number <= state.received_through:
             return
         mail = messages.decode_mail(packet, roster, round_number=round_number, recipient=self.node)
-        # Whether a batch went out in the round, and was not taken back.
+        # True if a batch went out in the round, and was not taken back.
         was_there = state.sent_in == round_number and bool(state.batch)
         is_told = was_there != (self.node in mail.absent)
         if not state.short_since and not (is_told and self._is_whole(mail, round_number)):
@@ -347,7 +347,7 @@ class Peer:
         pairs.forget()
 
     def _is_whole(self, mail: Mail, round_number: int) -> bool:
-        """Return True if everything came from those neighbours not said to be absent."""
+        """Return True if all envelopes came from neighbours not reported as absent."""
         by_sender: dict[int, dict[int, bytes]] = defaultdict(dict)
         for letter in mail.letters:
             by_sender[letter.sender].setdefault(letter.index, letter.sealed)
@@ -359,7 +359,7 @@ class Peer:
         return True
 
     def _opened(self, mail: Mail) -> list[bytes]:
-        """Return the reports in the envelopes, and count these by kind."""
+        """Return the reports in the envelopes, and count the envelopes by kind."""
         roster, pairs = self._begun()
         senders = set(self._neighbours).difference(mail.absent)
         places: set[tuple[int, int]] = set()
@@ -385,8 +385,8 @@ class Peer:
     def hand_in(self) -> bytes:
         """Return the hand-in; the same when asked again. Save before sending it.
 
-        Its places are the slots (one, under the protocol "single"), filled up with empty
-        ones, in uniform order.
+        Its places are the slots (one, under the protocol "single"), filled up with empty ones, in
+        uniform order.
         """
         roster, _ = self._begun()
         state = self.state

@@ -1,9 +1,8 @@
 """Peers at work: many users in one process, from drawing their reports to handing in.
 
-The order of steps is what makes it safe to stop at any moment. A report is drawn once and saved
-before anything else; what a peer is about to send is saved before it is sent; what came is saved
-before the next round, without the keys that opened it. Whatever was on its way is asked for, or
-sent, again.
+The order of steps makes it safe to stop at any moment. A report is drawn once and saved before
+anything else; a batch is saved before it is sent; received mail is saved before the next round,
+without the keys that opened it. A message that was on its way is asked for, or sent, again.
 """
 
 import time
@@ -37,13 +36,13 @@ from shuffledp.peers.terms import LIMITS, Limits, Terms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeValues:
-    """Values of some nodes: what a randomizer takes, one row a node."""
+    """Values of some nodes, as a randomizer takes them, one row a node."""
 
     nodes: NDArray[np.int64]
     values: NDArray[Any]
 
     def of(self, nodes: Sequence[int]) -> NDArray[Any]:
-        """Return the values of some of the nodes, in that order."""
+        """Return the values of some of the nodes, in the given order."""
         order = np.argsort(self.nodes)
         found: NDArray[Any] = self.values[order[np.searchsorted(self.nodes, nodes, sorter=order)]]
         return found
@@ -104,23 +103,23 @@ _PEERS = Layout(kind="file of peers", mark=b"sdpp", version=3, tables=_TABLES)
 class Answer(NamedTuple):
     """A report that was drawn from a user's value."""
 
-    # Who answered; the same in all collections of a file.
+    # The user; named alike in all collections of a file.
     user: str
-    # Digest of how it was drawn, and of what it says.
+    # Digest of all that determines the distribution of the report.
     law: bytes
-    # What it cost, in nats.
+    # Its local epsilon, in nats.
     epsilon0: float
-    # What was drawn.
+    # The randomized report.
     report: bytes
 
 
 class PeerStore(Database):
-    """States of peers in a file; what is saved is durable before `save` returns.
+    """States of peers in a file; saved states are durable before `save` returns.
 
-    `rewrite` leaves nothing of what was replaced.
+    `rewrite` leaves no trace of replaced states.
 
-    One file serves several collections, and remembers what was answered in each. Whoever reads it
-    reads the users' private keys and reports: it is made readable by its owner only.
+    One file serves several collections, and stores the answers in each. It holds the users'
+    private keys and reports, so it is made readable by its owner only.
     """
 
     def __init__(self, path: Path, terms: Terms) -> None:
@@ -140,7 +139,7 @@ class PeerStore(Database):
         question: bytes = b"",
         answers: Iterable[Answer] = (),
     ) -> None:
-        """Keep the state of some peers, and what they answered to a question: all or nothing."""
+        """Store the state of some peers, and their answers to a question: all or nothing."""
         rows = [(self._collection, node, state) for node, state in states]
         kept = [(question, *each) for each in answers]
         with self.transaction():
@@ -148,15 +147,15 @@ class PeerStore(Database):
             self.change_many("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", kept)
 
     def bury(self, ends: Iterable[tuple[int, str]]) -> None:
-        """Forget the keys and the reports of peers whose part is over, but how it ended.
+        """Forget keys and reports of peers whose part is over, and keep only its outcome.
 
-        What they answered stays, for the next time that somebody asks the same.
+        Their answers stay, for the next collection with the same question.
         """
         self.save((node, end.encode()) for node, end in ends)
         self.rewrite()
 
     def answers(self, question: bytes) -> list[Answer]:
-        """Return all that was answered to a question, in any collection."""
+        """Return all answers to a question, in any collection."""
         query = "SELECT user, law, epsilon0, report FROM answers WHERE question = ?"
         return [Answer(*row) for row in self.rows(query, (question,))]
 
@@ -176,12 +175,12 @@ def draw_reports(
     entropy: Entropy,
     limits: Limits = LIMITS,
 ) -> None:
-    """Randomize the values of those users who have no report of that law yet, and save them.
+    """Randomize the values of users who have no report of that law yet, and save the reports.
 
-    Who is in the store has a report already, whatever the table says now. Whose report of the
-    same law on the same question is there, from another collection, sends it again: a second one,
-    drawn anew, would tell more. ``names`` are by node, and the same in all collections of the
-    store; ``values`` is called only if a report is to be drawn.
+    Users in the store have a report already, whatever the table has now. If a user has a report of
+    the same law on the same question, from another collection, it is sent again: a second one,
+    drawn anew, would reveal more. ``names`` are by node, and the same in all collections of the
+    store; ``values`` is called only if a report must be drawn.
     """
     asked, known = terms.asked, store.states()
     new = {node: name for node, name in names.items() if node not in known}
@@ -236,9 +235,9 @@ _MAIL_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeersOutcome:
-    """How it went for the users of one process."""
+    """Outcome for the users of one process."""
 
-    # How many there are.
+    # Number of these users.
     num_users: int
     # Nodes that came after registration had ended: they took no part.
     late: tuple[int, ...]
@@ -246,26 +245,26 @@ class PeersOutcome:
     lost: tuple[int, ...]
     # Nodes that were absent too often, by their limits, and handed in nothing.
     withheld: tuple[int, ...]
-    # In how many rounds a user was absent, over all users.
+    # Number of rounds in which a user was absent, over all users.
     absences: int
     # Reports dropped because a user held more than slots.
     num_dropped: int
-    # How many envelopes were refused, by reason.
+    # Number of refused envelopes, by reason.
     refused: dict[str, int]
-    # Nodes that missed something that was sent to them, or heard of others who did.
+    # Nodes that missed messages sent to them, or heard of others who did.
     short: tuple[int, ...]
-    # Digests of absences by round, as the relay showed it to those who handed in: one digest,
-    # and the same for all users, or it showed them different things.
+    # Digests of absences by round, as the relay showed it to users who handed in: one digest, the
+    # same for all users, unless the relay showed them different records.
     transcripts: tuple[str, ...]
 
     @property
     def num_handed_in(self) -> int:
-        """How many handed in."""
+        """Number of users who handed in."""
         return self.num_users - len(self.late) - len(self.lost) - len(self.withheld)
 
 
 def _in_time(request: Callable[..., None], *arguments: object) -> bool:
-    """Make a request; return whether it was taken, and did not come too late."""
+    """Make a request; return False if it came too late, True if it was taken."""
     try:
         request(*arguments)
     except RefusedError as error:
@@ -277,7 +276,7 @@ def _in_time(request: Callable[..., None], *arguments: object) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class PeerRunner:
-    """Plays the peers of a store against a relay."""
+    """Runs the peers of a store against a relay."""
 
     terms: Terms
     graph: Graph
@@ -291,7 +290,7 @@ class PeerRunner:
     _peers: dict[int, Peer] = field(default_factory=dict, init=False)
     _registered: set[int] = field(default_factory=set, init=False)
     _sent: set[tuple[int, int]] = field(default_factory=set, init=False)
-    _ends: dict[int, str] = field(default_factory=dict, init=False)  # how it ended for whom
+    _ends: dict[int, str] = field(default_factory=dict, init=False)  # outcome by node
     _roster: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
@@ -305,7 +304,7 @@ class PeerRunner:
                 )
 
     def run(self) -> PeersOutcome:
-        """Take part until all have handed in, or the collection is over; then forget it."""
+        """Take part until all have handed in, or the collection is over; then forget the peers."""
         wait = relay_client.SHORTEST_WAIT
         while len(self._ends) < len(self.nodes):
             status = self.client.status()
@@ -323,11 +322,11 @@ class PeerRunner:
         return outcome
 
     def _end(self, how: str, nodes: Iterable[int]) -> None:
-        """Note how it ended for some users."""
+        """Note the outcome of some users."""
         self._ends.update(dict.fromkeys(nodes, how))
 
     def step(self, status: RelayStatus) -> bool:
-        """Do what the present phase asks for; `run` does this until all is done."""
+        """Do the next step of the present phase; `run` repeats this until all is done."""
         self.on_progress("rounds", status.round, status.rounds)
         if status.phase == "registration":
             return self._register()
@@ -339,10 +338,10 @@ class PeerRunner:
         return self._hand_in() or has_received
 
     def _register(self) -> bool:
-        """Register those who have not since this process began."""
+        """Register the peers that this process has not registered yet."""
         new = [node for node in self._peers if node not in self._registered]
         for node in new:
-            # If it ended just now, the roster will tell.
+            # If registration ended just now, the roster will show it.
             _in_time(self.client.register, node, self._peers[node].state.registration)
             self._registered.add(node)
         return bool(new)
@@ -366,17 +365,17 @@ class PeerRunner:
         for number in range(first, last + 1):
             behind = {node: p for node, p in peers.items() if p.state.received_through < number}
             for node, peer in behind.items():
-                # Whether what was drawn for the round had reached the relay is found out now.
+                # Find out now whether the batch of the round reached the relay.
                 is_open = peer.state.sent_in == number and (number, node) not in self._sent
                 if is_open and not _in_time(self.client.send, number, node, peer.outgoing(number)):
                     peer.take_back(number)
                 self._receive(number, node, peer)
             self._save(behind)
-            self.store.rewrite()  # it still has the keys of that round
+            self.store.rewrite()  # the file still has the keys of that round
         return first <= last
 
     def _receive(self, number: int, node: int, peer: Peer) -> None:
-        """Take the mail of a closed round; what was damaged on the way is asked for again."""
+        """Take the mail of a closed round; ask again for mail that was damaged on the way."""
         for attempt in range(_MAIL_ATTEMPTS):
             packet = self.client.mail(number, node, peer.mail_token(number))
             try:
@@ -387,25 +386,25 @@ class PeerRunner:
                     raise
 
     def _send(self, number: int) -> bool:
-        """Send in the open round, saved first."""
+        """Send batches in the open round, saved first."""
         new = {n: peer for n, peer in self._peers.items() if (number, n) not in self._sent}
         batches = {node: peer.outgoing(number) for node, peer in new.items()}
         self._save(new)
         for node, batch in batches.items():
             if not _in_time(self.client.send, number, node, batch):
-                return True  # the round ended just now: it is taken back then
+                return True  # the round ended just now: the batch is taken back then
             self._sent.add((number, node))
         return bool(new)
 
     def _hand_in(self) -> bool:
-        """Hand in, saved first."""
+        """Hand in reports, saved first."""
         self._end("withheld", (node for node, peer in self._peers.items() if peer.withholds))
         new = {node: peer for node, peer in self._peers.items() if node not in self._ends}
         handed = {node: peer.hand_in() for node, peer in new.items()}
         self._save(new)
         for node, data in handed.items():
             if not _in_time(self.client.hand_in, node, data):
-                return True  # it is over: the outcome counts them as lost
+                return True  # handing in is over: the outcome counts these users as lost
             self._end("handed in", (node,))
         return bool(new)
 
@@ -414,7 +413,7 @@ class PeerRunner:
         self.store.save([(node, peer.state.to_bytes()) for node, peer in peers.items()])
 
     def _outcome(self) -> PeersOutcome:
-        """Outcome in words."""
+        """Outcome for all users."""
         ends: defaultdict[str, list[int]] = defaultdict(list)
         for node, how in sorted(self._ends.items()):
             ends[how].append(node)

@@ -20,7 +20,7 @@ from shuffledp.peers.terms import CODE_BYTES, Terms, graph_digest, new_collectio
 TERMS_FILE = "terms.json"
 KEY_FILE = "analyzer.key"
 
-# Allowed probability that anybody ever holds more reports than messages; it is taken off delta.
+# Allowed probability that a user ever holds more reports than messages; it is taken off delta.
 _FAILURE = 1e-9
 
 
@@ -37,9 +37,9 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
     dummies: DummyLaw | None = None,
     entropy: Entropy | None = None,
 ) -> Terms:
-    """Return the terms of a new collection, of a name of its own even if all else is as before.
+    """Return the terms of a new collection, with a fresh id even if all else is as before.
 
-    By default at least half of all users, rounded up, have to register.
+    By default at least half of all users, rounded up, must register.
     """
     half = (graph.num_users + 1) // 2
     least = half if least_registered is None else require_at_least("least", least_registered, 1)
@@ -89,7 +89,7 @@ def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Pat
     terms_path, key_path = folder / TERMS_FILE, folder / KEY_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # The key first: terms without their key would collect what nobody can open.
+        # The key first: terms without their key would collect reports that nobody can open.
         write_new(key_path, keys.to_bytes(), mode=0o600)
         write_new(terms_path, (terms.to_json() + "\n").encode(), mode=0o644)
     except FileExistsError as error:
@@ -102,7 +102,7 @@ def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Pat
 
 def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
     """Cost of taking part for a user, as names and values."""
-    # Where all neighbours register.
+    # For users whose neighbours all register.
     slots = np.array(terms.slots)
     envelopes = terms.per_neighbour * graph.degrees if terms.per_neighbour else slots
     sent = terms.rounds * (envelopes * terms.envelope_bytes + graph.degrees * CODE_BYTES)
@@ -117,7 +117,7 @@ def traffic_facts(terms: Terms, graph: Graph) -> tuple[tuple[str, str], ...]:
 
 
 def _dummies_text(terms: Terms, graph: Graph) -> str:
-    """Return the law, the mean number of a user's dummies, and the most of a dishonest one."""
+    """Return the law, the mean number of a user's dummies, and the maximum of a dishonest user."""
     most = f"{terms.most_records(graph.degrees.tolist()):,} of a dishonest one"
     return f"{terms.dummies}, {terms.dummies_each:.4g} reports of nobody a user on average, {most}"
 

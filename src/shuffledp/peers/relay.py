@@ -1,9 +1,9 @@
 """The relay: a bulletin board of keys, a mailbox for each user, and the number of the round.
 
-It opens nothing and decides nothing about reports. Every call may be repeated: what has been
-accepted is acknowledged again and kept once, also by a relay that starts again on its file. It
-forgets mail when its recipient sends or hands in the next time, for a peer saves what it has taken
-before it does so; and what was handed in when the analyzer says that it is stored there.
+It opens nothing and decides nothing about reports. Every call may be repeated: an accepted message
+is acknowledged again and kept once, also by a relay that starts again on its file. It forgets mail
+when its recipient next sends or hands in, for a peer saves its mail before it does so; and hand-ins
+when the analyzer confirms that they are stored there.
 """
 
 from collections import Counter
@@ -23,11 +23,11 @@ from shuffledp.peers.terms import Terms
 
 _TABLES = (
     "CREATE TABLE registrations (node INTEGER PRIMARY KEY, message BLOB NOT NULL)",
-    # The digest of each batch: what is in it is kept in the mail, and only there.
+    # The digest of each batch: its content is kept in the mail, and only there.
     "CREATE TABLE batches (round INTEGER, sender INTEGER, digest BLOB NOT NULL, "
     "PRIMARY KEY (round, sender))",
-    # Envelopes, and at place -1 the code over them. By recipient first, so that what one of
-    # them has taken is deleted in one stroke.
+    # Envelopes, and at place -1 the code over them. By recipient first, so that mail taken by one
+    # of them is deleted in one stroke.
     "CREATE TABLE mail (round INTEGER, recipient INTEGER, sender INTEGER, place INTEGER, "
     "content BLOB NOT NULL, PRIMARY KEY (recipient, round, sender, place)) WITHOUT ROWID",
     "CREATE TABLE hand_ins (holder INTEGER PRIMARY KEY, message BLOB NOT NULL)",
@@ -37,10 +37,10 @@ _CODE_PLACE = -1
 
 
 class Relay(Database):
-    """What a relay does, in a file of its own; each change is on disk before it is acknowledged.
+    """A relay in a file of its own; each change is on disk before it is acknowledged.
 
-    Every method that takes a message raises `ProtocolError`, changing nothing, unless it is in
-    order.
+    Every method that takes a message raises `ProtocolError`, changing nothing, unless the message
+    is valid.
     """
 
     def __init__(self, path: Path, terms: Terms, graph: Graph) -> None:
@@ -48,9 +48,9 @@ class Relay(Database):
         super().__init__(path, _STORE, collection=terms.digest())
         self.terms, self.graph = terms, graph
         self._roster = self._read_roster() if self.round_number else None
-        self._absent: dict[int, tuple[int, ...]] = {}  # of rounds that are over
+        self._absent: dict[int, tuple[int, ...]] = {}  # of finished rounds
 
-    # ------------------------------------------------------------ how far it is
+    # ------------------------------------------------------------ phases
     @property
     def round_number(self) -> int:
         """The open round; 0 before the first, one more than the last at the end."""
@@ -79,7 +79,7 @@ class Relay(Database):
         }
 
     def is_complete(self) -> bool:
-        """Return True if everybody completed the present phase."""
+        """Return True if all registered users completed the present phase."""
         registered = self._number("registrations")
         if self.phase == "registration":
             return registered == self.terms.num_users
@@ -92,7 +92,7 @@ class Relay(Database):
         return int(self.value(f"SELECT count(*) FROM {table}"))  # noqa: S608  # a name of ours
 
     def go_on(self) -> bool:
-        """End the present phase; False while fewer have registered than the terms ask for."""
+        """End the present phase; return False while fewer users registered than the terms need."""
         phase, roster = self.phase, self._roster
         if phase == "registration":
             roster = self._read_roster()
@@ -103,20 +103,20 @@ class Relay(Database):
                 self.set_fact("round", self.round_number + 1)
             else:
                 self.set_fact("over", 1)
-                self.change("DELETE FROM mail")  # nobody fetches any now
+                self.change("DELETE FROM mail")  # nobody fetches it any more
         self._roster = roster
-        self.rewrite()  # the mail before that round is deleted but for absent users
+        self.rewrite()  # the mail before that round is deleted except for absent users
         return True
 
-    # ------------------------------------------------------------ who takes part
+    # ------------------------------------------------------------ registration
     def _read_roster(self) -> Roster:
-        """Return the roster of the registrations that are kept."""
+        """Return the roster of the stored registrations."""
         kept = self.rows("SELECT message FROM registrations")
         items = [Registration.from_bytes(data, self.terms) for (data,) in kept]
         return Roster.from_registrations(self.terms, items)
 
     def register(self, data: bytes, *, node: int | None = None) -> bool:
-        """Take a registration; return whether it is new."""
+        """Take a registration; return True if it is new."""
         registration = Registration.from_bytes(data, self.terms)
         _require_named("user", registration.node, node)
         query = "SELECT message FROM registrations WHERE node = ?"
@@ -131,7 +131,7 @@ class Relay(Database):
 
     @property
     def roster(self) -> Roster:
-        """Who registered; `ProtocolError` while users register."""
+        """Registered users; `ProtocolError` while users register."""
         if self._roster is None:
             raise Fault.PEER.error("the roster is not closed yet: ask again", Reason.EARLY)
         return self._roster
@@ -140,10 +140,10 @@ class Relay(Database):
     def accept_batch(
         self, data: bytes, *, round_number: int | None = None, node: int | None = None
     ) -> bool:
-        """Take the envelopes of a user in the open round; return whether they are new.
+        """Take the envelopes of a user in the open round; return True if they are new.
 
-        The same bytes again are acknowledged also after the round; others are refused with
-        `Reason.LATE` then, and their sender has to take them back.
+        The same bytes again are acknowledged also after the round; other bytes are then refused
+        with `Reason.LATE`, and their sender must take them back.
         """
         batch = messages.decode_batch(data, self.roster)
         _require_named("user", batch.sender, node)
@@ -171,14 +171,14 @@ class Relay(Database):
         return True
 
     def _forget_mail(self, recipient: int) -> None:
-        """Forget a user's mail of all rounds that are over and taken."""
+        """Forget a user's mail of all finished rounds, which the user has taken."""
         query = "DELETE FROM mail WHERE recipient = ? AND round < ?"
         self.change(query, (recipient, self.round_number))
 
     def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
         """Raise unless the batch has the terms' number of letters, all to registered neighbours.
 
-        And a code for each of these; what is in it is between the two.
+        And a code for each of these; its content is between the two.
         """
         sender, each = batch.sender, self.terms.per_neighbour
         to = Counter(letter.recipient for letter in batch.letters)
@@ -210,10 +210,10 @@ class Relay(Database):
         return self._absent[round_number]
 
     def mail(self, node: int, round_number: int, token: bytes) -> bytes:
-        """Mail to a user in a round that is over, and the round's absences.
+        """Mail to a user in a finished round, and the round's absences.
 
-        The same each time, until the user sends something: then the mail had been taken, and it was
-        forgotten.
+        The same each time, until the user sends the next message: this shows that the mail was
+        taken, and it is forgotten.
         """
         roster = self.roster
         if self.phase == "over":
@@ -242,13 +242,13 @@ class Relay(Database):
         )
         return messages.encode_mail(mail, roster, round_number=round_number, recipient=node)
 
-    # ------------------------------------------------------------ the end
+    # ------------------------------------------------------------ hand-ins
     def _handed_in(self, holder: int) -> Any:
-        """Hand-in of a user; None if nothing."""
+        """Hand-in of a user; None if there is none."""
         return self.value("SELECT message FROM hand_ins WHERE holder = ?", (holder,))
 
     def accept_hand_in(self, data: bytes, *, node: int | None = None) -> bool:
-        """Take what a holder hands in, after the last round; return whether it is new."""
+        """Take a holder's hand-in, after the last round; return True if it is new."""
         holder, _ = messages.decode_hand_in(data, self.roster)
         _require_named("user", holder, node)
         if self.phase == "over":
@@ -285,14 +285,14 @@ class Relay(Database):
         return [[user for user in users if user not in senders] for senders in there]
 
     def forget_hand_ins(self, token: bytes) -> None:
-        """Forget what was handed in, not by whom; the analyzer has it. It may be said again."""
+        """Forget the content of hand-ins, not their holders; the analyzer has it; repeatable."""
         self._require_analyzer(token)
         with self.transaction():
             self.change("UPDATE hand_ins SET message = x''")
         self.rewrite()
 
     def _require_analyzer(self, token: bytes) -> None:
-        """Raise unless a token is the analyzer's, and nothing can be handed in any more."""
+        """Raise unless a token is the analyzer's, and no hand-in can come any more."""
         if self.phase != "over":
             what = f"the collection is in its {self.phase} phase: ask again when it is over"
             raise Fault.ANALYZER.error(what, Reason.EARLY)
@@ -302,13 +302,13 @@ class Relay(Database):
 
 
 def _require_named(what: str, named: int, wanted: int | None) -> None:
-    """Raise if a message names another user or round than what was said beside it."""
+    """Raise if a message names another user or round than the request."""
     if wanted is not None and named != wanted:
         raise Fault.PEER.error(f"it is of {what} {named}, and was sent as of {what} {wanted}")
 
 
 def _is_known(kept: bytes | None, data: bytes, conflict: str) -> bool:
-    """Return True if the same is kept; raise if something else is."""
+    """Return True if the same data is kept; raise if other data is."""
     if kept is not None and kept != data:
         raise Fault.PEER.error(f"{conflict}: it stands", Reason.CONFLICT)
     return kept is not None

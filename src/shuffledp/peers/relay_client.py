@@ -1,4 +1,4 @@
-"""What peers and analyzers say to a relay over HTTP, and how much they let it answer."""
+"""Requests of peers and analyzers to a relay over HTTP, and the largest answers they accept."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,14 +20,14 @@ _PHASES = ("registration", "round", "hand-in", "over")
 #: Seconds to try again while the relay does not answer.
 PATIENCE_SECONDS = 300.0
 
-# Seconds between two looks at the status.
+# Seconds between two requests for the status.
 SHORTEST_WAIT, LONGEST_WAIT = 0.05, 2.0
 
 
 def answer_sizes(terms: Terms, graph: Graph) -> Mapping[str, int]:
-    """Return sizes in bytes that no answer of an honest relay exceeds, by what is asked for."""
+    """Return upper bounds in bytes on the answers of an honest relay, by kind of answer."""
     users = terms.num_users
-    # All that all neighbours send may go to one of them, unless traffic is even.
+    # All messages of all neighbours may go to one of them, unless traffic is even.
     to_one = terms.per_neighbour or np.array(terms.slots)[graph.neighbours]
     sizes = np.broadcast_to(
         to_one * (terms.envelope_bytes + 8) + CODE_BYTES + 4, graph.neighbours.shape
@@ -42,7 +42,7 @@ def answer_sizes(terms: Terms, graph: Graph) -> Mapping[str, int]:
 
 
 class RelayStatus(NamedTuple):
-    """What matters of what a relay says about itself; see `Relay.status`."""
+    """Public status of a relay; see `Relay.status`."""
 
     phase: str
     round: int
@@ -51,7 +51,7 @@ class RelayStatus(NamedTuple):
 
     @classmethod
     def from_json(cls, written: Any) -> "RelayStatus":
-        """Return the status in a response; `DataError` if it is none. Nobody else checks it."""
+        """Return the status in a response; raise `DataError` if it is none: its only check."""
         with suppress(TypeError, KeyError):
             status = cls(*(written[name] for name in cls._fields))
             is_number = (type(each) is int and each >= 0 for each in status[1:3])
@@ -66,7 +66,7 @@ class RelayStatus(NamedTuple):
 
 
 class RelayClient(HttpClient):
-    """A connection to a relay, with patience: what fails on the way is tried again."""
+    """A connection to a relay, with patience: failed requests are tried again."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class RelayClient(HttpClient):
         return RelayStatus.from_json(json_of(self.request("GET", "/status")))
 
     def register(self, node: int, registration: bytes) -> None:
-        """Hand over a user's registration."""
+        """Send a user's registration."""
         self.request("PUT", f"/registration/{node}", registration)
 
     def roster(self) -> bytes:
@@ -94,7 +94,7 @@ class RelayClient(HttpClient):
         return self.request("GET", "/roster", most=self._sizes["roster"])
 
     def send(self, round_number: int, node: int, batch: bytes) -> None:
-        """Hand over what a user sends in a round."""
+        """Send a user's batch of a round."""
         self.request("PUT", f"/rounds/{round_number}/batches/{node}", batch)
 
     def mail(self, round_number: int, node: int, token: bytes) -> bytes:
@@ -103,16 +103,16 @@ class RelayClient(HttpClient):
         return self.request("GET", path, token=token, most=self._sizes["mail"])
 
     def hand_in(self, node: int, handed: bytes) -> None:
-        """Hand over a user's reports to the analyzer."""
+        """Send a user's reports for the analyzer."""
         self.request("PUT", f"/hand-in/{node}", handed)
 
     def hand_ins(self, token: bytes) -> list[bytes]:
-        """Return everything that was handed in."""
+        """Return all hand-ins."""
         most = self._sizes["hand-ins"]
         return split_messages(self.request("GET", "/hand-ins", token=token, most=most))
 
     def forget_hand_ins(self, token: bytes) -> None:
-        """Say that everything that was handed in is stored, so that the relay deletes it."""
+        """Confirm that all hand-ins are stored, so that the relay deletes them."""
         self.request("DELETE", "/hand-ins", token=token)
 
     def absences(self, token: bytes) -> object:

@@ -2,8 +2,8 @@
 
 All bodies are bytes as the protocol makes them; errors are one line of JSON, ``{"error": ...}``.
 Requests are handled one after the other, each change on disk before it is acknowledged, and each
-may be repeated without harm. Paths say who a request is about, and must name the user and the round
-of the signed body.
+may be repeated without harm. Paths state the user of a request, and must name the user and the
+round of the signed body.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from shuffledp.network.graph import Graph
 from shuffledp.peers.relay import Relay
 from shuffledp.peers.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
 
-# Seal, signature, digests and numbers around the messages of a batch or hand-in.
+# Size of seal, signature, digests and numbers around the messages of a batch or hand-in.
 _MOST_HEAD_BYTES = 1024
 _TICK_SECONDS = 0.05
 
-# Rounds' time that handing in may take.
+# Time for handing in, in rounds.
 _ROUNDS_OF_HAND_IN = 10.0
 
 
@@ -38,16 +38,16 @@ _ROUNDS_OF_HAND_IN = 10.0
 class RelayService:
     """A relay with a clock: it opens and closes rounds as time goes by.
 
-    A relay that was stopped and started anew begins the phase that it was in from its start: who
-    could not reach it meanwhile has the whole time again.
+    A relay that was stopped and started anew begins its phase from the start: users who could not
+    reach it meanwhile have the whole time again.
     """
 
     relay: Relay
     _: KW_ONLY
-    # Whether a round ends as soon as all have sent, and not on time only.
+    # True to end a round as soon as all have sent, not only on time.
     is_eager: bool = False
     round_seconds: float = 60.0
-    # Without it all users are waited for.
+    # Without it the relay waits for all users.
     register_seconds: float | None = None
     now: Callable[[], float] = time.monotonic
     was_collected: bool = field(default=False, init=False)
@@ -59,14 +59,14 @@ class RelayService:
         self._since = self.now()
 
     def advance(self) -> bool:
-        """Move on to the next phase if the present one is over; return whether it was."""
+        """Move on to the next phase if the present one is over; return True if it was."""
         phase = self.relay.phase
         if phase == "over":
             return False
         limits = {"registration": self.register_seconds, "round": self.round_seconds}
         limit = limits.get(phase, _ROUNDS_OF_HAND_IN * self.round_seconds)
         is_over = limit is not None and self.now() - self._since >= limit
-        if phase != "round" or self.is_eager:  # else the pace would say who was how fast
+        if phase != "round" or self.is_eager:  # otherwise the pace would reveal fast users
             is_over = is_over or self.relay.is_complete()
         if not is_over or not self.relay.go_on():
             return False
@@ -74,30 +74,30 @@ class RelayService:
         return True
 
     def most_batch_bytes(self, node: int) -> int:
-        """Return a size that no batch of a node exceeds."""
+        """Return an upper bound on the size of a batch of a node in bytes."""
         terms, degree = self.relay.terms, int(self.relay.graph.degrees[node])
         envelopes = terms.batch_size(node, degree) * (terms.envelope_bytes + 4)
         return envelopes + degree * CODE_BYTES + _MOST_HEAD_BYTES
 
     def most_hand_in_bytes(self, node: int) -> int:
-        """Return a size that nothing handed in by a node exceeds."""
+        """Return an upper bound on the size of a hand-in of a node in bytes."""
         terms = self.relay.terms
         return terms.slots[node] * (terms.inner_bytes + 1) + _MOST_HEAD_BYTES
 
     def done(self) -> Response:
-        """Move on if that was the last that the phase waited for; there is nothing to say."""
+        """Move on if the phase waited for this request only; return an empty answer."""
         self.advance()
         return Response(status_code=204)
 
     def node_of(self, request: Request) -> int:
-        """Return whom a request is about."""
+        """Return the node of a request."""
         node = int(request.path_params["node"])
         if node >= self.relay.terms.num_users:
             raise HTTPException(404, f"node {node} is not in [0, {self.relay.terms.num_users})")
         return node
 
     async def run(self, until_collected: Callable[[], None] | None = None) -> None:
-        """Move on whenever it is time, until cancelled."""
+        """Move on whenever a phase is over, until cancelled."""
         while True:
             try:
                 self.advance()
@@ -110,7 +110,7 @@ class RelayService:
 
 
 def make_app(service: RelayService, until_collected: Callable[[], None] | None = None) -> Starlette:
-    """Return the application: what peers ask and send, the analyzer, and anybody."""
+    """Return the application: endpoints for peers, for the analyzer, and public ones."""
     relay = service.relay
 
     async def roster(_: Request) -> Response:
@@ -177,10 +177,10 @@ def serve_relay(
 ) -> None:
     """Serve a relay until the process is told to stop, or, if asked, until all was collected.
 
-    HTTP only: beyond one machine a reverse proxy has to add TLS, which hides from the network who
-    talks to the relay, how often and with which signatures. It goes on from where the last relay
-    with that file was; ``on_ready`` is told the URL once requests are taken. ``clock`` is as in
-    `RelayService`.
+    HTTP only: beyond one machine a reverse proxy must add TLS, which hides from the network who
+    sends requests to the relay, how often and with which signatures. It continues where the last
+    relay with that file stopped; ``on_ready`` gets the URL once requests are taken. ``clock`` is as
+    in `RelayService`.
     """
 
     def stop() -> None:

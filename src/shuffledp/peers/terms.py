@@ -1,4 +1,4 @@
-"""The terms of one collection, on which all must agree, and what a user agrees to."""
+"""The terms of one collection, on which all must agree, and the limits of a user."""
 
 import json
 import math
@@ -19,29 +19,29 @@ from shuffledp.deploy.wire import Fault, Reason, require_whole
 from shuffledp.network.graph import Graph
 from shuffledp.peers.slots import checked_laziness
 
-#: Of this layout of the terms and of all messages.
+#: Version of this layout of the terms and of all messages.
 VERSION: Final = 4
 
 COLLECTION_ID_BYTES: Final = 16
 
-#: What HPKE (RFC 9180, DHKEM X25519, AES-128-GCM) adds to a text: a public key and a tag.
+#: Bytes that HPKE (RFC 9180, DHKEM X25519, AES-128-GCM) adds to a text: a public key and a tag.
 SEAL_BYTES: Final = 48
 
-#: What AES in SIV mode (RFC 5297) adds to a text.
+#: Bytes that AES in SIV mode (RFC 5297) adds to a text.
 TAG_BYTES: Final = 16
 
-#: Of a code over what goes to a neighbour, truncated HMAC-SHA256: a relay guesses one with
+#: Size of a code over the messages to a neighbour, truncated HMAC-SHA256: a relay guesses one with
 #: probability 2^-128.
 CODE_BYTES: Final = 16
 
-#: A registration: what it is, the user, two keys, a signature.
+#: Size of a registration: its kind, the user, two keys, a signature.
 REGISTRATION_BYTES: Final = 2 * wire.NUMBER_BYTES + 2 * wire.KEY_BYTES + wire.SIGNATURE_BYTES
 
-#: Coins fall with a probability that is a multiple of one over this.
+#: Probabilities of coins are multiples of one over this number.
 COIN_SIDES: Final = 1 << 16
 
-# Largest number of rounds and slots, and size of a report in bytes: envelopes all have one size, so
-# that one large report makes all large.
+# Largest number of rounds and of slots, and size of a report in bytes: envelopes all have one size,
+# so that one large report makes all large.
 _MOST = 1 << 20
 
 _BYTE_FIELDS = {
@@ -58,13 +58,13 @@ def new_collection_id(entropy: Entropy) -> bytes:
 
 
 def graph_digest(graph: Graph) -> bytes:
-    """SHA-256 of the edges of the graph, whatever the users are called."""
+    """Return SHA-256 of the edges of the graph, which does not depend on labels."""
     starts, neighbours = graph.starts.astype("<i8"), graph.neighbours.astype("<i4")
     return wire.digest(b"graph", starts.tobytes(), neighbours.tobytes())
 
 
 def nearest_laziness(laziness: float) -> float:
-    """Return the multiple of 2^-16 in [0, 1) that is nearest to a chance, as coins have it."""
+    """Return the multiple of 2^-16 in [0, 1) nearest to a probability, as coins need it."""
     sides = round(checked_laziness(laziness) * COIN_SIDES)
     return min(sides, COIN_SIDES - 1) / COIN_SIDES
 
@@ -81,13 +81,13 @@ class Terms:
     num_users: int
     # Rounds of exchange, in [1, 2^20].
     rounds: int
-    # How many messages each user sends in every round, >= 1; see `slots_for`.
+    # Number of messages that each user sends in every round, >= 1; see `slots_for`.
     slots: tuple[int, ...]
-    # What is asked, and how each user randomizes the answer.
+    # The question, and the randomizer of each user.
     asked: AskedTerms
     # X25519 public key to which reports are sealed.
     analyzer_mail_key: bytes
-    # Ed25519 public key by which the relay knows the analyzer.
+    # Ed25519 public key with which the relay verifies the analyzer.
     analyzer_identity_key: bytes
     # Whether a holder hands in all the reports they hold, or one of them.
     protocol: Literal["all", "single"] = "all"
@@ -95,15 +95,15 @@ class Terms:
     # coin is exact.
     laziness: float = 0.0
     # If it is 0, the messages of a round go to independent uniform neighbours, so that the relay
-    # learns which neighbours a report cannot have gone to. If it is c >= 1, exactly c go to each
-    # registered neighbour instead of ``slots``, so that where messages go carries nothing; see
-    # `per_neighbour_for`. At most 2^20.
+    # learns to which neighbours a report cannot have gone. If it is c >= 1, exactly c go to each
+    # registered neighbour instead of ``slots``, so that destinations of messages reveal nothing;
+    # see `per_neighbour_for`. At most 2^20.
     per_neighbour: int = 0
-    # Fewest registered users with whom a peer takes part, in [1, num_users]: protects from a
-    # relay that leaves users out.
+    # Smallest number of registered users with whom a peer takes part, in [1, num_users]: protects
+    # from a relay that leaves users out.
     least_registered: int = 1
     # Law of the dummies that each user sends along with the report, such as "poisson:0.05"; empty
-    # where there are none. They are drawn once, in each collection, and walk like the report.
+    # if there are none. They are drawn once, in each collection, and walk like the report.
     dummies: str = ""
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class Terms:
         self._require_dummies()
 
     def _require_dummies(self) -> None:
-        """Raise for dummies that no user of the protocol sends."""
+        """Raise for dummies that users of the protocol cannot send."""
         law = self.dummy_law
         if law is None:
             return
@@ -157,7 +157,7 @@ class Terms:
 
     @property
     def randomizer(self) -> dict[str, object]:
-        """What is asked, as the JSON text has it."""
+        """Question and randomizer, as in the JSON text."""
         return self.asked.to_json_dict()
 
     @property
@@ -192,9 +192,9 @@ class Terms:
         return self.slots[node] if num_neighbours else 0
 
     def most_records(self, degrees: Sequence[int]) -> int:
-        """Return the most reports of their own making that one user can have handed in.
+        """Return the largest number of reports of their own making that one user can hand in.
 
-        In every envelope of every round, and in every place of the hand-in.
+        They may be in every envelope of every round, and in every place of the hand-in.
         """
         return max(
             self.rounds * self.batch_size(node, degree) + self.slots[node]
@@ -207,7 +207,7 @@ class Terms:
 
     @cached_property
     def _digest(self) -> bytes:
-        """What `digest` returns."""
+        """Digest of all terms; see `digest`."""
         numbers = (self.num_users, self.rounds, self.coin, self.report_bytes)
         return wire.digest(
             b"terms",
@@ -232,7 +232,7 @@ class Terms:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the terms that `to_json` wrote; raise if it is anything else."""
+        """Return the terms that `to_json` wrote; raise for anything else."""
         try:
             given = json.loads(text)
         except (ValueError, RecursionError):
@@ -270,7 +270,7 @@ class Terms:
             raise Fault.CALLER.error(f"{what} {remedy}", Reason.MISMATCH)
 
 
-# Of the JSON text, in its order: what is asked stands there in two.
+# Names in the JSON text, in its order: the field ``asked`` has two there.
 _NAMES = tuple(
     name
     for each in fields(Terms)
@@ -280,23 +280,23 @@ _NAMES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a user agrees to; a `Peer` keeps to it."""
+    """Limits that a user agrees to; a `Peer` keeps to them."""
 
     # Largest epsilon0 in nats, of all reports about one question together; > 0.
     most_epsilon0: float = 4.0
-    # Fewest registered users to take part with, >= 1.
+    # Smallest number of registered users to take part with, >= 1.
     least_users: int = 10
-    # Most traffic of a whole collection, sent and received, in 10^6 bytes; > 0.
+    # Largest traffic of a whole collection, sent and received, in 10^6 bytes; > 0.
     most_megabytes: float = 100.0
     # Largest probability that the report stays with its user in all rounds, in [0, 1].
     most_unmoved: float = 0.1
-    # Take part by no other terms than those with this digest.
+    # Take part only by the terms with this digest.
     terms_digest: bytes | None = None
     # Hand in nothing after more rounds than this in which the relay took no batch of the user; by
-    # default a quarter of the rounds, rounded down. The relay decides who is absent: one that
-    # refuses all batches of a user would otherwise be handed their own report, which never moved.
+    # default a quarter of the rounds, rounded down. The relay decides who is absent: refusing all
+    # batches of a user would otherwise get it the user's own report, which never moved.
     most_absences: int | None = None
-    # Take no other roster than the one with this digest.
+    # Take only the roster with this digest.
     roster_digest: bytes | None = None
 
     def __post_init__(self) -> None:
@@ -331,7 +331,7 @@ class Limits:
                 raise Fault.ANALYZER.error(f"the terms {what}", Reason.LIMIT)
 
     def require_epsilon0(self, epsilon0: float, *, spent: float = 0.0) -> None:
-        """Raise unless a user agrees to a report after others that cost ``spent``."""
+        """Raise unless a user agrees to a report after other reports that cost ``spent``."""
         if not epsilon0 + spent <= self.most_epsilon0:
             earlier = f" after {spent:.6g} spent on this question before" if spent else ""
             what = f"a report with epsilon0 = {epsilon0:.6g}{earlier}, more than max_epsilon0 = "
@@ -339,11 +339,11 @@ class Limits:
             raise Fault.ANALYZER.error(f"the terms ask for {what}", Reason.LIMIT)
 
     def allowed_absences(self, terms: Terms) -> int:
-        """Return after how many absences the user still hands in."""
+        """Return the largest number of absences after which the user still hands in."""
         return terms.rounds // 4 if self.most_absences is None else self.most_absences
 
     def require_roster(self, number: int, digest: bytes) -> None:
-        """Raise `ProtocolError` unless the user agrees to a roster of that size and digest."""
+        """Raise `ProtocolError` unless the user agrees to a roster of this size and digest."""
         if number < self.least_users:
             what = f"{number} users have registered, fewer than least_users = {self.least_users}"
             raise Fault.RELAY.error(what, Reason.LIMIT)
@@ -353,10 +353,10 @@ class Limits:
 
 
 def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
-    """Return the expected bytes that a user sends and receives if all are there in all rounds.
+    """Return the expected bytes that a user sends and receives if no user is ever absent.
 
-    Envelopes, their codes and the roster; heads and tokens, some 100 bytes a message, are not
-    counted.
+    They are envelopes, their codes and the roster; heads and tokens, some 100 bytes a message, are
+    not counted.
     """
     row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
     degrees = graph.degrees

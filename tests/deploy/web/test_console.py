@@ -45,9 +45,11 @@ def watched(tmp_path, said=(NUMBERS, ""), **changes):
     return Watched(task, tmp_path, {"shuffler": told}), asked
 
 
-def got(app, path=CONSOLE, *, client="127.0.0.1", host="localhost:8400", token=None, times=1):
+def got(
+    app, path=CONSOLE, *, client="127.0.0.1", host="localhost:8400", token=None, times=1, **more
+):
     """Return the answers to so many requests at once."""
-    headers = {"host": host}
+    headers = {"host": host, **more}
     if token is not None:
         headers["authorization"] = "Basic " + base64.b64encode(f"me:{token}".encode()).decode()
 
@@ -69,6 +71,8 @@ def test_without_a_token_it_is_for_this_machine_alone(tmp_path):
         ("127.0.0.1", "", 403),
     ):
         assert got(app, client=client, host=host)[0].status_code == status, (client, host)
+    answer = got(app, client="127.0.0.1", host="localhost:8400", forwarded="192.0.2.1")[0]
+    assert answer.status_code == 403
 
 
 def test_with_a_token_it_is_for_whoever_has_it(tmp_path):

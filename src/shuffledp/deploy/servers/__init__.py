@@ -1,1 +1,1 @@
-"""What the servers of a task share: HTTP, settings, keys, and what their operator is told."""
+"""Shared parts of the servers of a task: HTTP, settings, keys, and reports to their operator."""

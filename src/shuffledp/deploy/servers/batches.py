@@ -1,6 +1,6 @@
-"""What a batch costs a server: seals to open, nearly all of its work, and a part of the budget.
+"""Costs of a batch at a server: opening of seals, nearly all of its work, and part of the budget.
 
-Seals are opened in processes of their own where that pays.
+Seals are opened in processes of their own if there are many.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from shuffledp.deploy.sealing import Seal, mail_key, open_seal
 from shuffledp.deploy.task import Task
 from shuffledp.engines.processes import start_processes, usable_cores
 
-#: Sealed texts that are read, and opened, at once.
+#: Number of sealed texts that are read, and opened, at once.
 PAGE: Final = 5_000
 
-# Below, a process would take longer to start than to open them.
+# Below this number a process would take longer to start than to open the texts.
 _FEW: Final = 20_000
 
-# Pages under way for each process: one that is opened, and one that waits.
+# Pages under way for each process: one that is being opened, and one that waits.
 _PAGES_EACH: Final = 2
 
 
 class BatchState(NamedTuple):
-    """What is known of a batch: reports released are ``size``, once it is sealed."""
+    """State of a batch; ``size`` is the number of released records, once it is sealed."""
 
     number: int
     state: str  # closed, short, sealed, fetched or dropped
@@ -39,16 +39,16 @@ class BatchState(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Records that were opened before and wait, and how many of them may be dishonest."""
+    """Records opened before that wait, and upper bound on the number of dishonest ones."""
 
     records: frozenset[bytes] = frozenset()
     num_dishonest: int = 0
 
 
 class Written(NamedTuple):
-    """What became of all that was opened for a batch, and how many reports did not open, and so on.
+    """Outcome of a batch's opened records: released or held, and counts of those left out.
 
-    No root where nothing is released, and then why the budget refuses it, if that is why.
+    No root if nothing is released, and then the reason, if the budget refuses it.
     """
 
     size: int
@@ -59,15 +59,15 @@ class Written(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Texts sealed to one key; goes to other processes, and so is plain bytes."""
+    """Texts sealed to one key; plain bytes, since it goes to other processes."""
 
-    key: bytes | None  # none where it is gone: then nothing opens
-    texts: Sequence[tuple[bytes, bytes]]  # what each is bound to, and the sealed text
+    key: bytes | None  # None if it is gone: then nothing opens
+    texts: Sequence[tuple[bytes, bytes]]  # the associated data, and the sealed text
     kind: Seal = "x25519"
 
 
 def open_page(page: Page) -> list[bytes | None]:
-    """Return the texts of a page, None for what does not open."""
+    """Return the texts of a page, None for each that does not open."""
     if page.key is None:
         return [None] * len(page.texts)
     key = mail_key(page.kind, page.key)
@@ -77,7 +77,7 @@ def open_page(page: Page) -> list[bytes | None]:
 def open_texts(
     key: bytes, info: bytes, sealed: Sequence[bytes], *, kind: Seal = "x25519"
 ) -> list[bytes | None]:
-    """Return the texts that are sealed to one key and bound to one thing, None for others."""
+    """Return the texts sealed to one key with one associated data, None for others."""
     return open_page(Page(key, [(info, each) for each in sealed], kind))
 
 
@@ -107,10 +107,10 @@ def note_of(task: Task, number: int) -> str:
 
 
 def spend_for_batch(ledger: Path, task: Task, batch: Batch, num_honest: int) -> Ledger:
-    """Take a batch off the budget of those who answer; return the ledger.
+    """Spend a batch from the budget of the users who answer; return the ledger.
 
-    Once: under the hash of its records. ``num_honest`` are the honest reports of its least part,
-    which with dummies makes no difference.
+    Once: under the hash of its records. ``num_honest`` are the honest reports of its smallest part,
+    which do not matter with dummies.
 
     Raises
     ------

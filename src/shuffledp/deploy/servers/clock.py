@@ -1,7 +1,7 @@
-"""The time by which a server does what cannot be undone: not one reading of a clock alone.
+"""Time for a server's irreversible steps: not one reading of a clock alone.
 
-Closing an epoch, answering that a report is late and destroying a key are for good. So the clock of
-the day is held against one that nobody sets, and against the time that was stored last.
+Closing an epoch, answering that a report is late and destroying a key are irreversible. So the
+system clock is compared with a clock that nobody sets, and with the time that was stored last.
 """
 
 import time
@@ -10,21 +10,21 @@ from typing import Final
 
 from shuffledp.deploy.task import Task
 
-#: Seconds of a jump (or an epoch, if longer) that is followed without a person.
+#: Seconds of a jump (or an epoch, if longer) that is followed without a person's consent.
 _LEAST_JUMP_SECONDS: Final = 600.0
 
 
 def steady_seconds() -> float:
-    """Return seconds that go on while the machine sleeps and that nobody can set."""
+    """Return seconds of a clock that runs while the machine sleeps, and that nobody can set."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 def clock_of(task: Task, last: float | None, *, is_accepted: bool = False) -> "Clock":
-    """Return a server's clock, held against when it ran last, or at first its task's first epoch.
+    """Return a server's clock, compared with its last run, or at first the task's first epoch.
 
-    ``is_accepted`` if a person says that the clock of the day is right.
+    ``is_accepted`` if a person confirms that the system clock is right.
     """
     known = task.start if last is None else last
     most_jump = max(_LEAST_JUMP_SECONDS, task.epoch_seconds)
@@ -32,11 +32,11 @@ def clock_of(task: Task, last: float | None, *, is_accepted: bool = False) -> "C
 
 
 class Clock:
-    """Seconds since 1970, or None while the clock of the day cannot be believed.
+    """Seconds since 1970, or None while the system clock cannot be trusted.
 
     A jump by at most ``most_jump`` seconds is followed at the rate of one second a second, so that
-    one that is taken back after four seconds has moved the time by four. Beyond that nothing is
-    said until the clock is back, or a server is started with the clock accepted.
+    a jump reverted after four seconds has moved the time by four. After a larger jump the time is
+    None until the clock is back, or a server is started with the clock accepted.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class Clock:
         day: Callable[[], float] | None = None,
         steady: Callable[[], float] = steady_seconds,
     ) -> None:
-        """``last`` is when the server ran last; None to believe the clock of the day."""
+        """``last`` is the time of the server's last run; None to trust the system clock."""
         self._most_jump, self._day, self._steady = most_jump, day or time.time, steady
         now, self._read_at = self._day(), steady()
         is_near = last is None or abs(now - last) <= most_jump
         self._expected = now if is_near or last is None else last
 
     def __call__(self) -> float | None:
-        """Return the time: the earlier of the clock of the day and what is expected of it."""
+        """Return the time: the earlier of the system clock and its expected value."""
         now, read_at = self._day(), self._steady()
         passed, self._read_at = max(0.0, read_at - self._read_at), read_at
         if abs(now - self._expected - passed) > self._most_jump:

@@ -1,16 +1,16 @@
-"""Serving over HTTP: room for connections, bounded bodies, errors that say whose fault they are.
+"""Serving over HTTP: room for connections, bounded bodies, errors that name the party at fault.
 
-A server of a task has a port for the others, and one for the operator alone. Nothing is logged of a
-request, and no number is about a report or a client.
+A server of a task has a port for the others, and one for the operator alone. Nothing about a
+request is logged, and no metric is about a report or a client.
 
-A connection waits while its request is not there in full, or between requests. Where there is no
-room for a new one, the one that has waited longest makes room; if none waits, the new one is told
-to come back. Without this a server runs out of descriptors: uvicorn's own ``limit_concurrency``
-counts connections but closes none, and its time limits do not run while a request is being read.
+A connection waits until its request is complete, and between requests. If there is no room for a
+new one, the one that has waited longest is closed; if none waits, the new one is told to come
+back. Without this a server runs out of descriptors: uvicorn's own ``limit_concurrency`` counts
+connections but closes none, and its time limits do not run while a request is being read.
 
-Where requests on their way take too many bytes, the largest that is not there in full makes room:
-so one that has less than the mean is never sent away, however many others wait. What is no HTTP
-is answered, and nobody is told.
+If incomplete requests take too many bytes, the largest of them is closed: so a request with less
+than the mean is never refused, however many others wait. Requests that are not HTTP are answered,
+and not logged.
 """
 
 import asyncio
@@ -67,33 +67,33 @@ _MOST_PENDING: Final = 1024
 
 _MOST_CONNECTIONS: Final = 10_000
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
-# What requests on their way may take together, unless a single one may take more than a quarter.
+# Largest size of all incomplete requests, unless a single one may take more than a quarter.
 _MOST_BYTES: Final = 1 << 26
-# Nothing of a request that is wrong is logged, but failures are: uvicorn's log is the parent.
+# Wrong requests are not logged, but failures are: uvicorn's log is the parent.
 _REQUESTS: Final = logging.getLogger("uvicorn.error.requests")
 _PHRASES: Final = {408: "Request Timeout", 503: "Service Unavailable"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """How many connections, and how long they may take."""
+    """Limits on the number of connections, and on their times."""
 
     # Connections in all.
     most: int
     # Connections from one address.
     most_from_one: int
-    # Bytes of requests that are not there in full.
+    # Bytes of incomplete requests.
     most_bytes: int = _MOST_BYTES
-    # Connections that are accepted before the first of them is counted.
+    # Connections accepted before the first of them is counted.
     accepted_at_once: int = 64
-    # For sending a request, from its first byte or the connection on to its last.
+    # For sending a request, from its first byte, or from the connection, to its last byte.
     read_seconds: float = 20.0
     # For making and fetching the answer.
     answer_seconds: float = 300.0
 
     @classmethod
     def of_descriptors(cls, number: int) -> "ConnectionLimits":
-        """Return limits that leave descriptors for files, and for what is accepted or closed."""
+        """Return limits that leave descriptors for files, and for connections that begin or end."""
         most = max(2, min(2 * number // 3, _MOST_CONNECTIONS))
         at_once = max(1, min(64, number // 16))
         return cls(most=most, most_from_one=most // 2, accepted_at_once=at_once)
@@ -106,15 +106,15 @@ def num_descriptors() -> int:
 
 
 class Room:
-    """Who is connected, and who makes room."""
+    """Connections of a server, and the choice of those that must make room."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        # Whether the server ends: it would wait for whoever comes now, as long as they ask.
+        # True while the server ends: it would wait for each new client until its last request.
         self.is_closed = False
         self._addresses: dict[Connection, str] = {}
         self._number: Counter[str] = Counter()
-        # Those who have waited longest first.
+        # Connections that wait, longest first.
         self._waiting: dict[Connection, None] = {}
         self._bytes: Counter[Connection] = Counter()
         self.num_bytes = 0
@@ -134,7 +134,7 @@ class Room:
         return True
 
     def _make_room(self, address: str) -> bool:
-        """Close what has waited longest from an address, if anything."""
+        """Close the connection that has waited longest from an address; False if none waits."""
         longest = next((each for each in self._waiting if self._addresses[each] == address), None)
         if longest is not None:
             self.leave(longest)
@@ -142,24 +142,24 @@ class Room:
         return longest is not None
 
     def enter(self, connection: "Connection", address: str) -> None:
-        """Count a connection, which waits."""
+        """Count a new connection, which waits."""
         self._addresses[connection] = address
         self._number[address] += 1
         self.wait(connection)
 
     def wait(self, connection: "Connection") -> None:
-        """Put a connection last among those who wait."""
+        """Put a connection last among the waiting ones."""
         self._waiting.pop(connection, None)
         if connection in self._addresses:
             self._waiting[connection] = None
 
     def serve(self, connection: "Connection") -> None:
-        """Take a connection from those who wait: all of a request is there."""
+        """Remove a connection from the waiting ones: its request is complete."""
         self._waiting.pop(connection, None)
         self.num_bytes -= self._bytes.pop(connection, 0)
 
     def hold(self, connection: "Connection", number: int) -> None:
-        """Count bytes that came of a request; the largest requests make room for others."""
+        """Count received bytes of a request; the largest requests make room for others."""
         self._bytes[connection] += number
         self.num_bytes += number
         while self.num_bytes > self.limits.most_bytes and self._waiting:
@@ -170,7 +170,7 @@ class Room:
             largest.refuse(503, "too many bytes wait: try again")
 
     def leave(self, connection: "Connection") -> None:
-        """Count a connection no more; nothing happens if it is not counted."""
+        """Stop counting a connection; do nothing if it is not counted."""
         self.serve(connection)
         address = self._addresses.pop(connection, None)
         if address is None:
@@ -181,17 +181,17 @@ class Room:
 
 
 class Connection(H11Protocol):
-    """A connection of uvicorn that keeps to limits."""
+    """A connection of uvicorn with limits."""
 
     def __init__(self, *, room: Room, **options: Any) -> None:
         super().__init__(**options)
         self._room, self.logger = room, _REQUESTS
-        # What it waits for: a request, "answering", or "idle" between requests.
+        # Its state: "reading" a request, "answering", or "idle" between requests.
         self._stage = "reading"
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let the client in, or tell it to come back."""
+        """Admit the client, or tell it to come back."""
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         if not self._room.has_room(address):
@@ -201,32 +201,32 @@ class Connection(H11Protocol):
         self._set_deadline(self._room.limits.read_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room."""
+        """Make room for another connection."""
         self._set_deadline(None)
         self._room.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came of a request."""
+        """Take received bytes of a request."""
         self._room.hold(self, len(data))
         if not self.transport.is_closing():
             super().data_received(data)
             self._look()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or for what is left of one that was answered early."""
+        """Wait for the next request, or for the rest of one that was answered early."""
         self._room.serve(self)
         self._room.hold(self, len(self.conn.trailing_data[0]))
         super().on_response_complete()
         self._look()
 
     def resume_writing(self) -> None:
-        """Note that an answer has been fetched."""
+        """Note that an answer has been read."""
         super().resume_writing()
         self._look()
 
     def _look(self) -> None:
-        """Find out what the connection waits for now, and since when."""
+        """Update the state of the connection, and its deadline."""
         is_between = self.conn.their_state is h11.IDLE
         if self.conn.their_state is h11.SEND_BODY or (is_between and self.conn.trailing_data[0]):
             stage = "reading"
@@ -238,12 +238,12 @@ class Connection(H11Protocol):
             return
         self._stage, limits = stage, self._room.limits
         (self._room.serve if stage == "answering" else self._room.wait)(self)
-        # Between requests uvicorn's own limit runs.
+        # Between requests uvicorn's own limit applies.
         seconds = {"reading": limits.read_seconds, "answering": limits.answer_seconds}
         self._set_deadline(seconds.get(stage))
 
     def _set_deadline(self, seconds: float | None) -> None:
-        """Begin to count the time of a stage, or stop."""
+        """Start the deadline of a state, or stop it."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -258,7 +258,7 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def refuse(self, status: int, message: str) -> None:
-        """Close the connection, saying why if a request was to come and has no answer yet."""
+        """Close the connection, with an error if a request is expected and has no answer yet."""
         is_answered = self.conn.their_state is h11.SEND_BODY and self.cycle.response_started
         if self._stage == "reading" and not is_answered and not self.transport.is_closing():
             body = json.dumps({"error": message})
@@ -269,11 +269,11 @@ class Connection(H11Protocol):
             )
         self.transport.close()
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # it does not read
+            self.transport.abort()  # the client does not read
 
 
 class _Server(uvicorn.Server):
-    """A server that lets many connections wait to be accepted, and accepts few at once."""
+    """A server with a long queue of connections to accept, which accepts few at once."""
 
     def __init__(self, config: uvicorn.Config, room: Room) -> None:
         super().__init__(config)
@@ -286,17 +286,17 @@ class _Server(uvicorn.Server):
             each.listen(_MOST_PENDING)
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until the process is told to end; exit with 1 if its own work failed."""
+        """Serve until the process is told to end; exit with 1 if background work failed."""
         app: Any = self.config.app
         try:
             super().run(sockets)
-        except SystemExit:  # of the signal by which the application ends itself
+        except SystemExit:  # from the signal with which the application ends itself
             if not getattr(app, "app", app).state.is_failed:
                 raise
-            raise SystemExit("work in the background failed") from None  # which Python makes a 1
+            raise SystemExit("work in the background failed") from None  # exit status 1
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what has been asked, and end."""
+        """Answer pending requests, and end."""
         self._room.is_closed = True
         await super().shutdown(sockets)
 
@@ -311,13 +311,14 @@ def make_server(app: Any, room: Room | None = None, *, most_body: int = 0) -> uv
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=60,
         http=partial(Connection, room=room),  # type: ignore[arg-type]  # called like a class
         ws="none",
         loop="asyncio",
         backlog=room.limits.accepted_at_once,
     )
-    _REQUESTS.setLevel(logging.ERROR)  # which uvicorn has just set anew
+    _REQUESTS.setLevel(logging.ERROR)  # uvicorn has just reset it
     return _Server(config, room)
 
 
@@ -327,10 +328,10 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
         raise ParameterError(f"host = {host!r} is no IP address: give one, or none") from None
-    # Told the protocol, asyncio sends small answers at once; else each would wait 40 ms for more.
+    # With the protocol named, asyncio sends small answers at once; otherwise each waits 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        # A relay that was killed must be able to come back to the same port at once.
+        # A relay that was killed must be able to return to the same port at once.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(_MOST_PENDING)
@@ -348,7 +349,7 @@ def url_of(listening: socket.socket) -> str:
 
 
 class _NumberConvertor(IntegerConvertor):
-    """Numbers of the paths: no more digits than are read, or Python refuses to."""
+    """Numbers in paths: at most 10 digits, since Python refuses to convert very long ones."""
 
     regex = "[0-9]{1,10}"
 
@@ -357,8 +358,8 @@ register_url_convertor("number", _NumberConvertor())
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """Return the body of a request; one that is too large is not read to its end."""
-    body = bytearray()  # not pieces: many small ones take forty times as much
+    """Return the body of a request; a body that is too large is not read to its end."""
+    body = bytearray()  # not a list: many small pieces take forty times the memory
     async for piece in request.stream():
         body += piece
         if len(body) > most:
@@ -387,16 +388,16 @@ def print_error(error: BaseException) -> None:
 
 _COME_BACK: Final = (429, 503)
 
-# Pages of other servers may read what anybody may ask for. They cannot make signed requests, for
-# which browsers ask leave first.
+# Pages of other servers may read all public data. They cannot make signed requests, for which
+# browsers ask permission first.
 _ANY_PAGE: Final = {"access-control-allow-origin": "*"}
 
-#: What `refusal` answers without an entry in the log.
+#: Errors that `refusal` answers without an entry in the log.
 EXPECTED: Final = (HTTPException, ClientDisconnect, ShuffledpError)
 
 
 def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
-    """Return an error as one line of JSON that says whose fault it is; the server's is reported."""
+    """Return an error as one line of JSON; an error of the server is also reported."""
     status, message, wait = 500, "the server made a mistake, which its log shows", "1"
     match error:
         case HTTPException():
@@ -414,7 +415,7 @@ def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> R
 
 
 def told(watch: Watch, name: str, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint of which the watch learns how it answers, and in what time."""
+    """Return an endpoint whose answers and times are reported to the watch."""
 
     async def answer(request: Request) -> Response:
         begun = time.monotonic()
@@ -435,10 +436,10 @@ def application(
     base: str = "",
     watch: Watch | None = None,
 ) -> Starlette:
-    """Return an application of endpoints by method and path, with what runs as long as it does.
+    """Return an application of endpoints by method and path, with work in the background.
 
-    Paths are below ``base``. The watch, or else the error stream, is told what the server fails at.
-    A server whose work in the background fails ends: whoever watches it starts it again.
+    Paths are below ``base``. The watch, or by default the error stream, gets the server's failures.
+    A server whose background work fails ends: its supervisor starts it again.
     """
     on_failure = print_error if watch is None else watch.store_failed
     on_end = print_error if watch is None else watch.background_failed
@@ -482,7 +483,7 @@ def application(
 
 
 def listed(known: Mapping[str, bytes], name: str) -> Endpoint:
-    """Return an endpoint that says what is known under a name."""
+    """Return an endpoint that answers with the bytes known under a name."""
 
     async def endpoint(_: Request) -> Response:
         return data_of(known[name])
@@ -491,9 +492,9 @@ def listed(known: Mapping[str, bytes], name: str) -> Endpoint:
 
 
 async def on_hangup(reload: Callable[[], Callable[[], None]], watch: Watch) -> None:
-    """Read settings again whenever the process gets SIGHUP: in a thread, then put them to use.
+    """Read settings again on SIGHUP, in a thread, then apply them.
 
-    What is wrong with them leaves all as it is. Needs the process's first thread.
+    Faulty settings change nothing. Needs the process's first thread.
     """
     hangup = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
@@ -509,7 +510,7 @@ async def on_hangup(reload: Callable[[], Callable[[], None]], watch: Watch) -> N
 
 
 def require_signed(request: Request, task: Task, key: bytes) -> None:
-    """Raise unless the holder of a key has signed the request, just now."""
+    """Raise unless the holder of a key has just signed the request."""
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     token = token_of(request)
     at, signature = token[:8], token[8:]
@@ -541,7 +542,7 @@ def inner_app(watch: Watch) -> Starlette:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A server of a task that is ready to be served, alone or with others."""
+    """A server of a task, ready to be served, alone or with others."""
 
     app: Any
     task: Task
@@ -565,7 +566,7 @@ def serve(service: Service, on_ready: Callable[[str], None]) -> None:
     logging.getLogger("uvicorn").handlers[:] = [EventHandler(watch)]
     watch.say("started", url=url_of(outer), task=service.task.task_id.hex())
     on_ready(url_of(outer))
-    gc.freeze()  # what is loaded stays: looking through it took a tenth of the time
+    gc.freeze()  # loaded objects stay: collecting them took a tenth of the time
     try:
         server.run([outer])
     finally:

@@ -1,8 +1,8 @@
-"""What a role keeps, in a PostgreSQL database that several of its processes share.
+"""Store of a role in a PostgreSQL database that several of its processes share.
 
-The statements are SQLite's; a role's tables of one task are a schema of their own. Processes
-take in reports beside each other, and one of them, which holds a lock as long as its connection
-lives, releases batches.
+The statements are SQLite's; a role's tables of one task are a schema of their own. All processes
+take in reports, and one of them, which holds a lock as long as its connection lives, releases
+batches.
 """
 
 import hashlib
@@ -21,13 +21,13 @@ _PATIENCE_SECONDS: Final = 10
 
 
 class PostgresDatabase:
-    """A `Store` in PostgreSQL; connects anew when the server was away."""
+    """A `Store` in PostgreSQL; reconnects after the server was away."""
 
     def __init__(self, url: str, layout: Layout, *, collection: bytes) -> None:
         self._url, self._kind = url, layout.kind
         self._schema = f"sdp_{layout.mark.hex()}_{collection.hex()[:32]}"
         digest = hashlib.sha256(self._schema.encode()).digest()
-        # Numbers of the locks for changes that suffer no other, and for releasing batches.
+        # Numbers of the locks: for changes that exclude all others, and for releasing batches.
         self._locks = [int.from_bytes(digest[at : at + 8], signed=True) for at in (0, 8)]
         self._connection: psycopg.Connection[Any] | None = None
         self._is_leader = False
@@ -38,7 +38,7 @@ class PostgresDatabase:
             raise
 
     def close(self) -> None:
-        """Let go of the server; all is on its disk already."""
+        """Close the connection; all is on the server's disk already."""
         if self._connection is not None:
             self._connection.close()
         self._connection, self._is_leader = None, False
@@ -74,18 +74,18 @@ class PostgresDatabase:
         return self._is_leader
 
     def wipe_log(self) -> None:
-        """Do nothing: the log is the server's, and has only what destroyed keys have sealed."""
+        """Do nothing: the log is the server's, and has only texts sealed to destroyed keys."""
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; return how many rows it changed."""
+        """Run a statement; return the number of rows that it changed."""
         with self._told():
             return self._live.execute(_translated(statement), values).rowcount
 
     def insert_new(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Insert rows but those whose keys are there already; return how many were inserted."""
+        """Insert rows with new keys, skip the others; return the number of inserted rows."""
         if not rows:
             return 0
-        # In one order, so that two who insert the same rows do not wait for each other.
+        # In a fixed order, so that two processes with the same rows do not wait for each other.
         by_column = list(zip(*sorted(rows, key=tuple), strict=True))
         arrays = ", ".join(f"%b::{_TYPE_OF[type(each)]}[]" for each in rows[0])
         statement = (
@@ -106,12 +106,12 @@ class PostgresDatabase:
         return found[0][0] if found else None
 
     def fact(self, name: str) -> Any:
-        """Return the value noted under a name; None if there is none."""
+        """Return the value stored under a name; None if there is none."""
         rows = self.rows("SELECT number, data FROM facts WHERE name = ?", (name,))
         return next((each for row in rows for each in row if each is not None), None)
 
     def set_fact(self, name: str, value: int | bytes) -> None:
-        """Note something under a name."""
+        """Store a value under a name."""
         number, data = (value, None) if isinstance(value, int) else (None, value)
         self.change(
             "INSERT INTO facts VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
@@ -120,7 +120,7 @@ class PostgresDatabase:
         )
 
     def _prepare(self, layout: Layout, collection: bytes) -> None:
-        """Make the tables, or see that they are ours, and of this version."""
+        """Make the tables, or check that they are ours, and of this version."""
         with self.transaction():
             self.change(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
             if self.value("SELECT to_regclass('facts')") is None:
@@ -137,7 +137,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn what goes wrong at the server into one line, without the URL, which is secret."""
+        """Turn an error of the server into one line, without the URL, which is secret."""
         try:
             yield
         except psycopg.Error as error:
@@ -155,7 +155,7 @@ class PostgresDatabase:
 
 @lru_cache(256)
 def _translated(statement: str) -> str:
-    """Return a statement of SQLite as PostgreSQL writes it."""
+    """Return a statement of SQLite in PostgreSQL's dialect."""
     for theirs, ours in (
         ("?", "%s"),
         ("BLOB", "bytea"),

@@ -1,12 +1,12 @@
-"""What ``task create`` writes and servers read: the task, keys, a file of settings a role.
+"""Files that ``task create`` writes and servers read: task, keys, a file of settings a role.
 
 Settings are TOML, and name files for all that is secret; paths in them are relative to the file.
-Whatever is not known there is refused.
+Unknown settings are refused.
 
-Keys are destroyed when they have served, and new ones made before they run out. The key of an epoch
-is never replaced, for devices may have sealed to it; new ones are of later epochs. What is said
-here of files holds on disks that do not keep what was deleted: leave the folder of keys out of
-backups and snapshots.
+Keys are destroyed when they are no longer needed, and new ones made before they run out. The key
+of an epoch is never replaced, for devices may have sealed to it; new ones are of later epochs.
+Destruction of files is effective on disks that do not keep deleted data: leave the folder of keys
+out of backups and snapshots.
 """
 
 import difflib
@@ -36,7 +36,7 @@ _CODES = "shuffler/codes.txt"
 _LEAST: Final = {"grace_seconds": 0.0, "poll_seconds": 0.001, "max_epoch_reports": 1.0}
 _PUBLIC: Final = re.compile("[0-9a-fA-F]{64}")
 
-# What a server that runs takes over when its settings are read again.
+# Settings that a running server applies when they are read again.
 _RELOADED = {
     "public_keys", "analyzer_keys", "sealing_keys", "opening_keys", "codes", "max_epoch_reports"
 }  # fmt: skip
@@ -44,27 +44,27 @@ _RELOADED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What both roles need."""
+    """Settings of both roles."""
 
     task: Path
     #: Folder for the role's database, and for batches or results.
     store: Path
     #: List of public keys that clients seal to, signed by the operator.
     public_keys: Path
-    #: Where it listens, ADDRESS:PORT; beyond this machine behind a proxy with TLS.
+    #: Address at which it listens, ADDRESS:PORT; beyond this machine behind a proxy with TLS.
     listen: str
-    #: Where it tells of its health and of numbers, for the operator alone.
+    #: Address of its health checks and metrics, for the operator alone.
     inner: str
     #: URL of a PostgreSQL database, which several processes may share; by default there is a
     #: SQLite file in ``store``. A password belongs in a file: ``?passfile=PATH``.
     database: str | None = None
-    #: Budget of those who answer, from which each batch is spent before it leaves this server; a
-    #: file of its own for each server. None by default.
+    #: Ledger of the users who answer, from which each batch is spent before it leaves this server;
+    #: a file of its own for each server. None by default.
     ledger: Path | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file; raise `DataError` for a name it should not have, or lacks."""
+        """Read a file; raise `DataError` for an unknown or a missing setting."""
         written, known = _written(path), {each.name: each for each in fields(cls)}
         for name, value in written.items():
             if name not in known:
@@ -78,17 +78,17 @@ class Settings:
         return cls(**written)
 
     def of_instance(self, number: int) -> Self:
-        """Return the settings of a further process of the role: its ports are 2 x number on."""
+        """Return the settings of a further process of the role, with ports raised by 2 x number."""
         listen, inner = (_port_on(each, 2 * number) for each in (self.listen, self.inner))
         return replace(self, listen=listen, inner=inner)
 
     def lists(self) -> dict[str, bytes]:
-        """Return the lists of keys that are served, by name."""
+        """Return the served lists of keys, by name."""
         paths = {"keys": self.public_keys, "analyzer_keys": getattr(self, "analyzer_keys", None)}
         return {name: bytes_of(path) for name, path in paths.items() if path is not None}
 
     def read_again(self, read: Callable[[], Self]) -> Self:
-        """Read them anew; raise if one differs that a server cannot change while it runs."""
+        """Read the settings again; raise if one differs that a running server cannot change."""
         after = read()
         changed = [
             each.name
@@ -107,7 +107,7 @@ class Settings:
         return task
 
 
-#: By the type of a setting: what is taken, and how that is said.
+#: By the type of a setting: accepted types, and their name in messages.
 _KINDS: Final[dict[type, tuple[Any, str]]] = {
     Path: (str, "a path"),
     str: (str, "text"),
@@ -117,7 +117,7 @@ _KINDS: Final[dict[type, tuple[Any, str]]] = {
 
 
 def _typed(path: Path, name: str, value: Any, kind: Any) -> Any:
-    """Return the value of a setting; raise `DataError` for another type, or out of range."""
+    """Return the value of a setting; raise `DataError` for a wrong type, or out of range."""
     kind = (get_args(kind) or (kind,))[0]  # a setting may also be missing
     (taken, said), least = _KINDS[kind], _LEAST.get(name)
     if not isinstance(value, taken) or isinstance(value, bool):
@@ -141,48 +141,48 @@ def _written(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShufflerSettings(Settings):
-    """The shuffler's: the folder of keys has one an epoch, and is in no backup."""
+    """Settings of the shuffler; the folder of keys has one an epoch, and is in no backup."""
 
     signing_key: Path
     sealing_keys: Path
-    #: The analyzer's list, so that devices can see that both servers serve the same one.
+    #: The analyzer's list, so that devices can check that both servers serve the same one.
     analyzer_keys: Path
-    #: Ed25519 public key by which the shuffler knows the analyzer, hexadecimal.
+    #: Ed25519 public key with which the analyzer signs requests, hexadecimal.
     analyzer: str
-    #: The public half of the signing key, by which the analyzer knows batches, hexadecimal.
+    #: The public half of the signing key, with which the analyzer verifies batches, hexadecimal.
     signs_as: str
     #: Seconds after an epoch in which its reports are still taken in.
     grace_seconds: float = 3600.0
     #: URL such as s3://bucket/prefix below which batches lie until they are fetched; by default
     #: they are files in ``store``. Credentials come from the environment, as S3's tools take them.
     batches: str | None = None
-    #: Codes, one a line, without which nobody's report is taken in; none by default.
+    #: File of codes, one a line, which reports need to be taken in; none by default.
     codes: Path | None = None
-    #: Reports with which an epoch is full: more are refused, so that strangers fill no disk.
+    #: Number of reports with which an epoch is full: more are refused, so that no disk fills up.
     max_epoch_reports: int = 10_000_000
     #: The law of the task's dummies, by which the shuffler's owner agrees to add them.
     dummies: str | None = None
 
     def admission(self, task: Task) -> Codes | None:
-        """Return the codes that may send, None for anybody."""
+        """Return the codes that admit reports, None to admit all."""
         if self.codes is None:
             return None
         admitted = Codes(codes_of(self.codes), task.task_id)
-        num_open = int(self.grace_seconds // task.epoch_seconds) + 3  # the next one, too
+        num_open = int(self.grace_seconds // task.epoch_seconds) + 3  # including the next epoch
         admitted.require_room(min(num_open, task.num_epochs))
         return admitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzerSettings(Settings):
-    """The analyzer's."""
+    """Settings of the analyzer."""
 
     identity_key: Path
     #: Folder of keys that open reports, by number.
     opening_keys: Path
     #: Ed25519 public key that signs batches, hexadecimal.
     shuffler: str
-    #: Seconds between questions to the shuffler.
+    #: Seconds between requests to the shuffler.
     poll_seconds: float = 60.0
 
 
@@ -194,7 +194,7 @@ def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
 
 
 def read_task(path: Path) -> Task:
-    """Read a task; its numbers are not checked."""
+    """Read a task; its guarantee is not checked."""
     return Task.decode(bytes_of(path))
 
 
@@ -223,12 +223,12 @@ def key_path(folder: Path, number: int) -> Path:
 
 
 def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
-    """Read a server's list of keys, which the task's operator has signed."""
+    """Read a server's list of keys, signed by the task's operator."""
     return SignedKeys.decode(bytes_of(path), task.operator_key, role, task.task_id, task.seal)
 
 
 def _key_of(path: Path) -> bytes:
-    """Return the 32 bytes of a key, written as hexadecimal."""
+    """Return the 32 bytes of a key, which the file has in hexadecimal."""
     try:
         key = bytes.fromhex(bytes_of(path).decode("ascii").strip())
     except ValueError:
@@ -268,7 +268,7 @@ def write_task(
     write_key(folder / "analyzer/keys/0.key", opening)
     for number, key in sealing.items():
         write_key(folder / f"shuffler/keys/{number}.key", key)
-    if task.adds_dummies:  # none yet; beside the keys, which are in no backup
+    if task.adds_dummies:  # no batch yet; beside the keys, which are in no backup
         write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
     if codes:
         lines = "".join(f"{write_code(code)}\n" for code in codes)
@@ -299,13 +299,13 @@ def write_task(
             "listen": address,
             "inner": _port_on(address, 1),
         }
-        # TOML has texts and numbers as JSON has them.
+        # Texts and numbers are written alike in TOML and JSON.
         lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
         write_new(folder / f"{role}.toml", lines.encode(), mode=0o644)
 
 
 def write_key(path: Path, key: Any) -> None:
-    """Write a private key into a new file, for its owner only."""
+    """Write a private key into a new file, readable by its owner only."""
     write_new(path, key.private_bytes_raw().hex().encode() + b"\n", mode=0o600)
 
 
@@ -318,16 +318,16 @@ def sealed_to(keys: Mapping[int, MailKey]) -> list[SealKey]:
 
 
 class _Operator(NamedTuple):
-    """Who signs lists of keys."""
+    """Operator's key for signing lists of keys."""
 
     key: Ed25519PrivateKey
     task: Task
     grace: float
 
     def signed(self, role: Role, keys: list[SealKey], serial: int) -> bytes:
-        """Sign the list of keys of epochs below ``serial``, or of the analyzer's.
+        """Sign the list of keys of epochs below ``serial``, or of the analyzer's keys.
 
-        A list ends an epoch after the last report of its last epoch is taken in.
+        A list ends one epoch after the last report of its last epoch is taken in.
         """
         last = serial if role == "shuffler" else self.task.num_epochs
         until = self.task.start + (last + 1) * self.task.epoch_seconds + int(self.grace) + 1
@@ -350,7 +350,7 @@ def address_of(listen: str) -> tuple[str, int]:
 
 
 def _port_on(listen: str, number: int) -> str:
-    """Return the same address with its port raised; port 0, which is any free one, stays."""
+    """Return the same address with a higher port; port 0, for any free one, stays."""
     host, port = address_of(listen)
     return f"{host}:{port + number if port else 0}"
 
@@ -373,9 +373,9 @@ def destroy_key(folder: Path, number: int) -> bool:
 
 
 def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float | None) -> bool:
-    """Destroy an old key of the analyzer; False if it is gone, `DataError` if it is of use.
+    """Destroy an old key of the analyzer; False if gone, `DataError` if still needed.
 
-    ``now`` is None if the clock cannot be believed.
+    ``now`` is None if the clock cannot be trusted.
     """
     if now is None:
         what = "the clock is more than an epoch from when the analyzer ran last"
@@ -390,9 +390,9 @@ def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float | No
 
 
 def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[int, Any]:
-    """Return a server's private keys; raise if one is another than its list says.
+    """Return a server's private keys; raise if one does not match its list.
 
-    Reports that are sealed to such a key would never open.
+    Reports sealed to such a key would never open.
     """
     role: Role = "analyzer"
     if isinstance(settings, ShufflerSettings):
@@ -414,12 +414,12 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
 def rotate(
     folder: Path, now: float, first_epoch: int | None = None
 ) -> tuple[range, SealKey | None]:
-    """Make the analyzer's next key, and keys of epochs as far as numbers reach; sign the lists.
+    """Make the analyzer's next key, and keys of epochs as far as possible; sign the lists.
 
     The analyzer's is used from an epoch on, by default the second to begin from now, so that the
-    lists are with both servers in time and each epoch has one key. Return which epochs have a key
-    now, none if each had one, and the analyzer's; none if one is to come, or no epoch. Private keys
-    are on disk before the lists name them. Stopped in between it can be run again.
+    lists are with both servers in time and each epoch has one key. Return the epochs with new keys
+    and the analyzer's new key; None if one is to come already, or no epoch is left. Private keys
+    are on disk before the lists name them. A run that was interrupted can be repeated.
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds
@@ -455,7 +455,7 @@ def rotate(
 
 
 def _write_keys(folder: Path, keys: dict[int, MailKey]) -> None:
-    """Write keys that no list names yet: what a run that was stopped left is replaced."""
+    """Write keys that no list names yet; replace those left by an interrupted run."""
     folder.mkdir(mode=0o700, exist_ok=True)
     for number, key in keys.items():
         destroy_key(folder, number)
@@ -464,7 +464,7 @@ def _write_keys(folder: Path, keys: dict[int, MailKey]) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Put data in the place of what a file holds, all or nothing; on disk when this returns."""
+    """Replace the content of a file, all or nothing; on disk when this returns."""
     partial = path.with_suffix(".part")
     partial.unlink(missing_ok=True)
     write_new(partial, data, mode=mode)

@@ -1,7 +1,7 @@
-"""Where servers keep what they have.
+"""Stores of the servers.
 
 Tables are a SQLite file, or PostgreSQL with the same statements; batches, until the analyzer has
-them, are files of a folder, or objects as S3 has them.
+them, are files of a folder, or objects in S3.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 #: Both have the same methods.
 Store: TypeAlias = "Database | PostgresDatabase"
 
-#: Most keys that one query names.
+#: Largest number of keys in one query.
 MOST_KEYS: Final = 1000
 
 
 def open_store(folder: Path, url: str | None, layout: Layout, *, collection: bytes) -> Store:
-    """Open what is kept in a folder, or in the PostgreSQL database that a URL names."""
+    """Open the store in a folder, or in the PostgreSQL database of a URL."""
     if url is None:
         return Database(folder / f"{layout.kind.split()[0]}.db", layout, collection=collection)
     try:
@@ -37,7 +37,7 @@ def open_store(folder: Path, url: str | None, layout: Layout, *, collection: byt
 
 
 def rows_among(store: Store, query: str, keys: Sequence[Any]) -> list[Any]:
-    """Return the rows of a query that ends in the name of a column, where that is in ``keys``."""
+    """Return the rows of a query that ends in a column's name, for values of it in ``keys``."""
     found = []
     for at in range(0, len(keys), MOST_KEYS):
         some = keys[at : at + MOST_KEYS]
@@ -48,7 +48,7 @@ def rows_among(store: Store, query: str, keys: Sequence[Any]) -> list[Any]:
 def open_batches(folder: Path, url: str | None, *, task_id: bytes) -> "BatchFolder | BatchObjects":
     """Return the folder's files, or a task's objects below a URL such as s3://bucket/prefix.
 
-    Both keep batches under their numbers; complete, or not at all.
+    Both keep batches under their numbers, complete or not at all.
     """
     if url is None:
         return BatchFolder(folder)
@@ -67,7 +67,7 @@ class BatchFolder:
         self._folder = folder
 
     def write(self, number: int, data: bytes) -> None:
-        """Keep a batch: its file has that name once all of it is on disk."""
+        """Store a batch: its file gets its name once all of it is on disk."""
         target = self._folder / _name(number)
         with _told(f"write {target}", OSError):
             replace_file(target, data, mode=0o600)
@@ -79,13 +79,15 @@ class BatchFolder:
             return path.read_bytes()
 
     def delete(self, number: int) -> None:
-        """Delete a batch; nothing happens if there is none."""
-        (self._folder / _name(number)).unlink(missing_ok=True)
-        sync_folder(self._folder)
+        """Delete a batch; do nothing if there is none."""
+        path = self._folder / _name(number)
+        with _told(f"delete {path}", OSError):
+            path.unlink(missing_ok=True)
+            sync_folder(self._folder)
 
 
 class BatchObjects:
-    """An object a batch; credentials come from the environment, as S3's own tools take them."""
+    """An object a batch; credentials come from the environment, as for S3's own tools."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -100,7 +102,7 @@ class BatchObjects:
             self._store = obstore.store.from_url(url)
 
     def write(self, number: int, data: bytes) -> None:
-        """Keep a batch; two that write it write the same bytes."""
+        """Store a batch; two processes that write it write the same bytes."""
         with _told("write a batch", *self._errors):
             self._api.put(self._store, _name(number), data)
 
@@ -110,16 +112,20 @@ class BatchObjects:
             return bytes(self._api.get(self._store, _name(number)).bytes())
 
     def delete(self, number: int) -> None:
-        """Delete a batch; nothing happens if there is none."""
+        """Delete a batch; do nothing if there is none."""
         with _told("delete a batch", *self._errors), suppress(FileNotFoundError):
             self._api.delete(self._store, _name(number))
 
 
 @contextmanager
 def _told(what: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turn what goes wrong with files and objects into one line."""
+    """Turn an error of files or objects into one line."""
     try:
         yield
     except errors as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = (
+            getattr(error, "strerror", None)
+            or str(error).partition("\n")[0]
+            or type(error).__name__
+        )
         raise OutputError(f"cannot {what}: {reason}") from None

@@ -1,8 +1,8 @@
-"""What a server tells its operator: events, numbers for Prometheus, and whether it is ready.
+"""Reports of a server to its operator: events, metrics for Prometheus, and readiness.
 
-Events go to the error stream, one JSON object a line. Events, names of fields and numbers are
-closed lists, so that nothing about a report or a client can slip in: no id, no address, no time but
-that of the line.
+Events go to the error stream, one JSON object a line. Events, names of fields and metrics are
+closed lists, so that nothing about a report or a client can slip in: no id, no address, no time
+except the line's own.
 """
 
 import json
@@ -17,10 +17,10 @@ from typing import Any, Final
 _LONGEST_REASON: Final = 300
 _MOST_FRAMES: Final = 6
 
-#: Lines that requests can cause in a second: whoever finds a mistake must not fill the disk.
+#: Largest number of lines a second that requests can cause, so that an error cannot fill the disk.
 MOST_LINES: Final = 5
 
-#: Each event and how grave it is.
+#: Events, with their levels.
 EVENTS: Final = {
     "started": "info",
     "batch_closed": "info",
@@ -46,8 +46,8 @@ EVENTS: Final = {
 }
 
 
-# What an event may say besides time, level, role and event: ``reports`` is how many a batch has,
-# ``reason`` one line for people.
+# Fields that an event may have besides time, level, role and event: ``reports`` is the number in a
+# batch, ``reason`` one line for people.
 FIELDS: Final = (
     "time", "level", "role", "event", "url", "task", "epoch", "batch", "reports", "reason",
 )  # fmt: skip
@@ -59,7 +59,7 @@ _OF_BOTH: Final = {
     "suppressed_lines_total": ("counter", "", "Log lines left out: too many in a second."),
 }
 
-# By role and name: kind, the names of its labels if it has any, and what it is.
+# By role and name: kind, names of its labels if any, and description.
 _LISTED: Final = {
     "shuffler": {
         **_OF_BOTH,
@@ -88,7 +88,7 @@ _LISTED: Final = {
     },
 }
 
-#: The same by full name.
+#: The same metrics by full name.
 METRICS: Final[Mapping[str, tuple[str, str, str]]] = {
     f"shuffledp_{role}_{name}": row for role, rows in _LISTED.items() for name, row in rows.items()
 }
@@ -117,7 +117,7 @@ class Watch:
         print(json.dumps(line), file=sys.stderr, flush=True)  # noqa: T201  # for the operator
 
     def set(self, name: str, value: float, label: str = "") -> None:
-        """Set a number; raise `KeyError` for a name that is not listed."""
+        """Set a metric; raise `KeyError` for a name that is not listed."""
         METRICS[self._prefix + name]
         self._values[name, label] = value
 
@@ -133,11 +133,11 @@ class Watch:
         self.observe("request_seconds", seconds, endpoint)
 
     def _add(self, name: str, amount: float, label: str) -> None:
-        """Add to a number, whose labels are joined by a zero byte."""
+        """Add to a metric, whose labels are joined by a zero byte."""
         self._values[name, label] = self._values.get((name, label), 0) + amount
 
     def numbers(self) -> str:
-        """Return all numbers with their explanations, as Prometheus reads them."""
+        """Return all metrics with their descriptions, in the format of Prometheus."""
         values, lines = sorted(self._values.items()), []
         for full, (kind, label_names, explanation) in METRICS.items():
             name = full.removeprefix(self._prefix)
@@ -152,11 +152,11 @@ class Watch:
         return "".join(line + "\n" for line in lines)
 
     def reason(self) -> str:
-        """Return in one line why the server is not ready; empty if it is."""
+        """Return the reason why the server is not ready, in one line; empty if it is ready."""
         return " ".join("; ".join(dict(self.problems).values()).split())
 
     def look(self, subject: str, reason: str, *, failed: str = "", works: str = "") -> None:
-        """Note why the server is not ready, or no reason; said as an event when that changes."""
+        """Store the reason why the server is not ready, or none; log an event if this changes."""
         before = self.problems.get(subject, "")
         if reason:
             self.problems[subject] = reason
@@ -167,28 +167,28 @@ class Watch:
             self.say(event, **({"reason": reason} if reason else {}))
 
     def store_failed(self, error: Exception) -> None:
-        """Note that something could not be written."""
+        """Note that a write failed."""
         self.look("store", str(error), failed="store_failed")
 
     def store_works(self) -> None:
-        """Note that something was written."""
+        """Note that a write succeeded."""
         self.look("store", "", works="store_works")
 
     def background_failed(self, error: BaseException) -> None:
-        """Note that work in the background ended, and that the server will."""
+        """Note that background work ended, and that the server will."""
         self.problems["background"] = f"work in the background ended: {type(error).__name__}"
         self.say("server_failed", reason=self.problems["background"])
 
 
 def _labelled(names: str, values: str) -> str:
-    """Return labels as Prometheus reads them."""
+    """Return labels in the format of Prometheus."""
     pairs = zip(names.split(), values.split("\0"), strict=True) if names else ()
     said = ",".join(f'{name}="{value}"' for name, value in pairs)
     return f"{{{said}}}" if said else ""
 
 
 class EventHandler(logging.Handler):
-    """Turns what the HTTP library logs into events: of an error its kind and place, no values."""
+    """Turns log entries of the HTTP library into events: an error's kind and place, no values."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__(logging.WARNING)
@@ -197,7 +197,7 @@ class EventHandler(logging.Handler):
         watch.set("suppressed_lines_total", 0)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one, or count it."""
+        """Write an entry, or count it."""
         if int(record.created) != self._second:
             self._second, self._num_left = int(record.created), MOST_LINES
         self._num_left -= 1
@@ -207,7 +207,7 @@ class EventHandler(logging.Handler):
             return
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
-            reason = str(record.msg)  # without the values that are put into it
+            reason = str(record.msg)  # without the values of its placeholders
         else:
             frames = traceback.extract_tb(error.__traceback__)[-_MOST_FRAMES:]
             places = (f"{Path(each.filename).name}:{each.lineno}" for each in frames)

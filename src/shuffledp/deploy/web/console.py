@@ -1,7 +1,7 @@
-"""The operator's console: what servers say of themselves, results, and what to look after.
+"""The operator's console: state of the servers, results, and alerts.
 
-It reads what the operator can read anyway: the inner ports of servers, and results by the
-operator's key. It changes nothing. Whoever looks at the same time shares one look.
+It reads only what the operator can read anyway: the inner ports of servers, and results by the
+operator's key. It changes nothing. Requests at the same time share one reading.
 """
 
 import asyncio
@@ -49,12 +49,12 @@ _PATIENCE_SECONDS: Final = 0.5
 _MOST_RESULTS: Final = 100
 _NUMBER: Final = re.compile(r"^shuffledp_(.+) (\S+)$", re.MULTILINE)
 
-#: What a server says of itself: its numbers, and why it is not ready; None where it is silent.
+#: Metrics of a server, and the reason why it is not ready; None if it does not answer.
 Told = Callable[[], tuple[str, str] | None]
 
 
 def told_by(address: str) -> Told:
-    """Return a function that asks the inner port of a server."""
+    """Return a function that reads the inner port of a server."""
 
     def ask() -> tuple[str, str] | None:
         try:
@@ -70,7 +70,7 @@ def told_by(address: str) -> Told:
 
 @dataclass(slots=True)
 class Watched:
-    """One task of the console: whom to ask, and what was found last."""
+    """One task of the console: its servers, and their last known state."""
 
     task: Task
     folder: Path
@@ -92,7 +92,7 @@ class Watched:
         return cls(read_task(task), task.parent, servers)
 
     async def state(self) -> TaskState:
-        """Return the present state, asked for anew at most every two seconds."""
+        """Return the present state, read again at most every two seconds."""
         async with self._lock:
             if self._state is None or time.monotonic() >= self._until:
                 self._state = await asyncio.to_thread(self._ask)
@@ -100,7 +100,7 @@ class Watched:
         return self._state
 
     def _ask(self) -> TaskState:
-        """Ask both servers."""
+        """Read the state of both servers."""
         numbers: dict[str, float] = {}
         problems = []
         for role, ask in self.servers.items():
@@ -140,15 +140,15 @@ class Watched:
 
 
 def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool = False) -> ASGIApp:
-    """Return the console as an application; without a token for this machine alone."""
+    """Return the console as an application; without a token, for this machine alone."""
     by_id = {each.task.task_id.hex(): each for each in watched}
 
     async def overview(request: Request) -> Response:
         if refused := _refusal(request, token):
             return refused
         page = request.query_params.get("page", "1")
-        first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 else 0
-        shown = watched[max(0, first) : first + AT_ONCE]
+        first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 and int(page) else 0
+        shown = watched[first : first + AT_ONCE]
         states = await asyncio.gather(*(each.state() for each in shown))
         rows = asyncio.to_thread(lambda: [row_of(each, time.time()) for each in states])
         facts = {
@@ -182,16 +182,18 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
 def require_own_visitor(request: Request) -> None:
     """Raise unless a request comes from this machine.
 
-    A page from elsewhere that has its own name point to this machine is told apart by the name.
+    A page from elsewhere whose own name points to this machine is refused by that name.
     """
     client = request.client.host if request.client else ""
+    if any(name.startswith(("forwarded", "x-forwarded")) for name in request.headers):
+        raise HTTPException(403, "a proxy passed this on: this page needs a token there")
     asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
         raise HTTPException(403, "this page is for its own machine alone, or needs a token")
 
 
 def _refusal(request: Request, token: str) -> Response | None:
-    """Return the refusal of a request without the token, if any; without one see above."""
+    """Return the refusal of a request without the token, if any; without a token see above."""
     if not token:
         require_own_visitor(request)
         return None
@@ -208,7 +210,7 @@ def _refusal(request: Request, token: str) -> Response | None:
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether an address is of this machine."""
+    """Return True if an address is of this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

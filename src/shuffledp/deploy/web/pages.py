@@ -1,7 +1,7 @@
-"""What the pages share: templates, files of the package, and headers that leave nothing open.
+"""Shared parts of the pages: templates, files of the package, and strict headers.
 
-A page loads nothing but files of this package from where it is itself: no code in the page, no
-cookie, no third party. It may speak to the servers of its tasks alone.
+A page loads only files of this package from its own server: no code in the page, no cookie, no
+third party. It may connect to the servers of its tasks alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,7 @@ _HEADERS: Final = {
 
 @cache
 def _templates() -> Environment:
-    """Return the templates of pages and of reports; whatever is put into them is escaped."""
+    """Return the templates of pages and of reports; all values in them are escaped."""
     reports = templates()
     loaders = [PackageLoader("shuffledp.deploy.web"), reports.loader]
     return reports.overlay(loader=ChoiceLoader([each for each in loaders if each is not None]))
@@ -59,9 +59,9 @@ def page_of(
     has_charts: bool = False,
     has_form: bool = False,
 ) -> Response:
-    """Return a page, which may speak to its own server and to these URLs' alone.
+    """Return a page, which may connect to its own server and to the servers of these URLs alone.
 
-    Charts carry styles of their own, which the policy then allows; scripts never.
+    Charts carry inline styles, which the policy then allows; inline scripts never.
     """
     html = _templates().get_template(template).render(**facts)
     origins = sorted({f" {each.scheme}://{each.netloc}" for each in map(urlsplit, servers)})
@@ -71,12 +71,12 @@ def page_of(
 
 
 def with_compression(app: ASGIApp) -> ASGIApp:
-    """Return an application whose answers are compressed where the browser takes that."""
+    """Return an application whose answers are compressed if the browser accepts that."""
     return GZipMiddleware(app, minimum_size=1000)
 
 
 def serve(app: ASGIApp, on_ready: Callable[[str], None], listen: str, path: str = "") -> None:
-    """Serve pages at an address until told to end; ``on_ready`` is given the URL of the first."""
+    """Serve pages at an address until told to end; ``on_ready`` gets the URL of the first."""
     listening = http.listen(*address_of(listen))
     on_ready(http.url_of(listening) + path)
     http.make_server(app).run([listening])
@@ -93,7 +93,7 @@ async def static(request: Request) -> Response:
 
 
 def language_of(request: Request, known: Iterable[str]) -> str:
-    """Return the language that is asked for by ``?lang=``, or that the browser prefers."""
+    """Return the language given by ``?lang=``, or preferred by the browser."""
     found = list(known)
     wanted = [request.query_params.get("lang", "")]
     weighted = []

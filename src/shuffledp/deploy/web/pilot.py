@@ -1,6 +1,6 @@
-"""A whole collection in one process, to try it out: shuffler, analyzer, survey and console.
+"""A whole collection in one process, as a trial: shuffler, analyzer, survey and console.
 
-One owner runs everything here, so nothing but local noise protects anybody; each page says so.
+One owner runs everything here, so only local noise protects users; each page says so.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ from shuffledp.deploy.web.survey import Survey, survey_app
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Applications behind one server: the first at the asked port whose path begins that way."""
+    """Applications behind one server: the first at the request's port with a prefix of its path."""
 
     places: Mapping[int, Sequence[tuple[str, ASGIApp]]]
-    #: Begins and ends with all of them, and answers where there is none.
+    #: Starts and ends with all of them, and answers if none fits.
     app: Starlette
 
     @classmethod
@@ -55,7 +55,7 @@ class Together:
         return cls(places, app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as ASGI has it."""
+        """Answer a request, as an ASGI application."""
         if scope["type"] == "http":
             for prefix, app in self.places.get(scope["server"][1], ()):
                 if scope["path"].startswith(prefix):
@@ -64,7 +64,7 @@ class Together:
 
 
 def _inner(app: Any) -> Starlette:
-    """Return the application that layers are around."""
+    """Return the innermost application, inside its layers."""
     while not isinstance(app, Starlette):
         app = app.app
     return app
@@ -78,7 +78,7 @@ def serve_survey(
     title: str = "",
     owner: str = "",
 ) -> None:
-    """Serve the page of tasks, files or folders with a task.bin, until told to end."""
+    """Serve the survey page of tasks, files or folders with a task.bin, until told to end."""
     paths = (each / "task.bin" if each.is_dir() else each for each in tasks)
     survey = Survey(tasks=tuple(map(read_task, paths)), title=title, owner=owner)
     serve(survey_app(survey), on_ready, listen)
@@ -92,10 +92,10 @@ def serve_pilot(
     title: str = "",
     owner: str = "",
 ) -> None:
-    """Serve tasks, as `write_task` made their folders, until the process is told to end.
+    """Serve tasks in folders made by `write_task`, until the process is told to end.
 
-    ``on_ready`` is given the address of the survey, at ``listen``; the console is below it.
-    Shufflers and analyzers are where devices expect them; several may share an address.
+    ``on_ready`` gets the address of the survey, at ``listen``; the console is below it. Shufflers
+    and analyzers listen where devices expect them; several may share an address.
     """
     with ExitStack() as stack:
         services = []
@@ -130,5 +130,5 @@ def serve_pilot(
 
 
 def _told(watch: Watch) -> Told:
-    """Return a function that asks a server of this process."""
+    """Return a function that reads the watch of a server of this process."""
     return lambda: (watch.numbers(), watch.reason())

@@ -1,6 +1,6 @@
-"""The planner: ``plan`` as a form, with the error drawn against epsilon, epsilon0 and people.
+"""The planner: ``plan`` as a form, with charts of the error against epsilon, epsilon0 and people.
 
-It asks no server and no data. It ends in the file of ``plan --out``, or in the folder of ``task
+It reads no server and no data. Its results are the file of ``plan --out``, or the folder of ``task
 create --plan``, where it was started.
 """
 
@@ -33,7 +33,7 @@ from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.plan import figure_of_curve, figure_of_errors, key_figures
 
-#: What the form holds at first.
+#: Initial values of the form.
 DEFAULTS: Final = {
     "kind": "choice",
     "answers": "yes\nno",
@@ -49,7 +49,7 @@ _MANY: Final = 1e15
 _MOST_BODY: Final = 10_000
 _FOLDER: Final = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 
-# What `task create` takes where nothing else is said.
+# Defaults of `task create`.
 _TASK: Final[dict[str, Any]] = {
     "listen": ("127.0.0.1:8410", "127.0.0.1:8420"),
     "grace_seconds": 3_600.0,
@@ -59,7 +59,7 @@ _TASK: Final[dict[str, Any]] = {
     "info": "a collection",
 }
 
-# Factors by which people, and the cap on epsilon0, differ in the charts.
+# Factors on the number of people, and on the cap on epsilon0, in the charts.
 _PEOPLE: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _CAPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -79,7 +79,7 @@ def _number(fields: Mapping[str, str], name: str, allowed: str) -> float:
 
 @lru_cache(maxsize=256)
 def plan_of(form: Form) -> Plan:
-    """Return the plan that a form asks for; raise for targets that nothing meets."""
+    """Return the plan of a form; raise if no plan meets its targets."""
     fields = dict(form)
     people = _number(fields, "people", "a whole number of at least 2, such as 10000")
     if people != int(people) or people < 2:
@@ -112,7 +112,7 @@ def _swept(
     targets |= {"delta": found.target_delta, "randomizer": found.randomizer.name}
     errors: dict[float, float] = {}
     for place, change in points.items():
-        with suppress(ShuffledpError):  # of a target that nothing meets
+        with suppress(ShuffledpError):  # for a target that no plan meets
             errors[place] = plan(found.question, **targets | change).expected_standard_error
     if len(errors) < 2:
         return None
@@ -145,7 +145,7 @@ def trade_offs(form: Form) -> tuple[tuple[str, Figure], ...]:
 
 
 def _form_of(request: Request) -> Form:
-    """Return the fields of a request, by default those that the form holds at first."""
+    """Return the fields of a request, with the form's initial values for missing ones."""
     given_fields = request.query_params
     return tuple((name, given_fields.get(name, value)) for name, value in DEFAULTS.items())
 
@@ -175,7 +175,7 @@ def _results(form: Form) -> dict[str, Any]:
 
 
 def _slid(epsilon: str) -> str:
-    """Return the place of the slider: the decimal logarithm of epsilon."""
+    """Return the position of the slider: the decimal logarithm of epsilon."""
     try:
         return f"{math.log10(float(epsilon)):.2f}"
     except ValueError:
@@ -183,7 +183,7 @@ def _slid(epsilon: str) -> str:
 
 
 def created(home: Path, form: Form, folder: str, text: str) -> dict[str, Any]:
-    """Make the task of a form's plan in a new folder; return what the page says of it."""
+    """Make the task of a form's plan in a new folder; return the outcome for the page."""
     try:
         if not _FOLDER.fullmatch(folder):
             raise ParameterError(

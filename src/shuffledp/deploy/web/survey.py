@@ -1,6 +1,6 @@
-"""The survey page: questions of one or several tasks, and what is promised to respondents.
+"""The survey page: questions of one or several tasks, and their promises to respondents.
 
-The page comes from here; the answer never does. The browser's client fetches each task from its
+The page comes from this server; no answer reaches it. The browser's client gets a task from its
 shuffler, verifies it, randomizes, and sends the report to that shuffler.
 """
 
@@ -27,13 +27,13 @@ from shuffledp.report.formatting import best_guess, given, odds_factor
 #: Kinds of questions that a page can ask.
 KINDS: Final = ("frequencies", "mean", "distribution", "answer-sets")
 
-# Texts that the page says later.
+# Texts that the page shows later.
 _SAID: Final = (
     "missing", "agree", "checking", "sending", "waiting", "again", "done", "some", "receipt",
     "errors",
 )  # fmt: skip
 
-# Answers that are listed one below the other; more are in a box to choose from.
+# Largest number of answers listed one below the other; more are in a box to choose from.
 _MOST_LISTED: Final = 12
 
 
@@ -44,13 +44,13 @@ class Survey:
     Parameters
     ----------
     tasks : tuple of Task
-        Each asks one question; their promises are checked.
+        Tasks of one question each; their promises are checked.
     title : str
         Heading of the page; by default the first task's name.
     owner : str
-        Name of the owner of the survey, for people; the page shows the operator's key beside it.
+        Name of the owner of the survey; the page shows the operator's key beside it.
     is_trial : bool
-        Whether one owner runs all servers: each page then says that only epsilon0 holds.
+        True if one owner runs all servers: each page then says that only epsilon0 holds.
 
     Raises
     ------
@@ -84,7 +84,7 @@ class Survey:
     def promises(self) -> dict[str, str]:
         """Return both guarantees for all questions together, in numbers that are rounded up.
 
-        Losses of several tasks add up, whatever else is known (basic composition).
+        Privacy losses of several tasks add up (basic composition).
         """
         losses = [task.asked.randomizer.epsilon0 for task in self.tasks]
         promised = (float(task.epsilon) for task in self.tasks)
@@ -114,7 +114,7 @@ def _one_in(probability: float) -> str:
 def texts() -> dict[str, Any]:
     """Return the texts of the page by language; the first language is the default.
 
-    The client says in English what goes wrong; other languages have a text for what people meet.
+    Error messages of the client are English; other languages have texts for the common ones.
     """
     folder = files("shuffledp.deploy.web")
     found: dict[str, Any] = json.loads((folder / "texts.json").read_text("utf-8"))
@@ -125,7 +125,7 @@ def texts() -> dict[str, Any]:
 
 
 def question_facts(task: Task) -> dict[str, Any]:
-    """Return the question of a task as the page shows it, and where its client finds the task."""
+    """Return the question of a task for the page, and the URL of the task for its client."""
     asked, particulars = task.asked, task.asked.question.to_json_dict()
     labels, low, high = list(asked.question.labels), None, None
     edges: Any = particulars.get("edges")
@@ -141,7 +141,7 @@ def question_facts(task: Task) -> dict[str, Any]:
         "most": particulars.get("max_answers", 1),
         "low": None if low is None else given(low),
         "high": None if high is None else given(high),
-        # Whose reports are answers, so that the receipt can name one.
+        # True if reports are answers, so that the receipt can name one.
         "is_named": asked.randomizer.name == "k-rr",
     }
 
@@ -159,7 +159,7 @@ def _owners(survey: Survey, words: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def survey_app(survey: Survey) -> ASGIApp:
-    """Return the page as an application: the page itself, and the files that it loads."""
+    """Return the page as an application, with the files that it loads."""
     promises, tasks = survey.promises(), survey.tasks
     questions = [question_facts(task) for task in tasks]
     servers = [url for task in tasks for url in (task.shuffler_url, task.analyzer_url)]

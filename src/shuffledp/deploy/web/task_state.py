@@ -1,4 +1,4 @@
-"""What a console knows of a task, and what its pages say of that."""
+"""State of a task as a console knows it, and the contents of its pages."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -27,9 +27,9 @@ from shuffledp.report.formatting import brief, counted, decimals_for, fixed, giv
 _DAY: Final = 86_400.0
 _MOST_SHOWN: Final = 8  # answers in a chart over time
 _MOST_BARS: Final = 30
-_NUM_POINTS: Final = 12  # of the curve of epsilon
+_NUM_POINTS: Final = 12  # points of the curve of epsilon
 
-# Counts of reports that a page names, in this order.
+# Counts of reports on a page, in this order.
 _OUTCOMES: Final = {
     "accepted": "taken in",
     "repeated": "sent again, and counted once",
@@ -46,7 +46,7 @@ _OUTCOMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskState:
-    """Numbers of both servers, results by batch, and what is wrong."""
+    """Metrics of both servers, results by batch, and problems."""
 
     task: Task
     numbers: Mapping[str, float]
@@ -56,13 +56,13 @@ class TaskState:
 
     @property
     def waiting(self) -> int:
-        """How many reports are stored and not released."""
+        """Number of reports stored and not released."""
         return int(self.numbers.get("shuffler_waiting_reports", 0))
 
 
 @lru_cache(maxsize=10_000)
 def epsilon_among(task: Task, num_reports: int) -> float:
-    """Return epsilon of a batch with this number of reports; infinite where none is proved."""
+    """Return epsilon of a batch with this number of reports; infinite if none is proved."""
     try:
         if task.adds_dummies:
             return task.guarantee().epsilon_upper
@@ -73,12 +73,12 @@ def epsilon_among(task: Task, num_reports: int) -> float:
 
 
 def _epsilon_text(epsilon: float) -> str:
-    """Return an upper bound on epsilon."""
+    """Return an upper bound on epsilon as text."""
     return "no epsilon" if math.isinf(epsilon) else f"epsilon <= {rounded(epsilon, up=True)}"
 
 
 def _time(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a duration in a suitable unit."""
     for unit, size in (("days", _DAY), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2.0 * size:
             return f"{seconds / size:,.1f} {unit}"
@@ -86,7 +86,7 @@ def _time(seconds: float) -> str:
 
 
 def _when(task: Task, now: float) -> str:
-    """Return in a few words when a task begins or ends."""
+    """Return the time until a task begins or ends, in a few words."""
     if now < task.start:
         return f"begins in {_time(task.start - now)}"
     left = task.end - now
@@ -94,7 +94,7 @@ def _when(task: Task, now: float) -> str:
 
 
 def row_of(state: TaskState, now: float) -> dict[str, str]:
-    """Return the line of a task in the list of all."""
+    """Return the row of a task in the list of tasks."""
     task, waiting = state.task, state.waiting
     newest = max(state.records, default=None)
     users = "" if newest is None else f"{state.records[newest]['num_users']:,} reports"
@@ -111,7 +111,7 @@ def row_of(state: TaskState, now: float) -> dict[str, str]:
 
 
 def page_facts(state: TaskState, now: float) -> dict[str, Any]:
-    """Return all that the page of a task shows."""
+    """Return all contents of the page of a task."""
     task, number = state.task, state.waiting
     epoch, least = task.epoch_at(now), f"{task.min_batch:,}"
     where = "none" if epoch is None else f"{epoch + 1} of {task.num_epochs}"
@@ -144,7 +144,7 @@ def page_facts(state: TaskState, now: float) -> dict[str, Any]:
 
 
 def _local(task: Task) -> tuple[str, str]:
-    """Return the local loss, and what it means."""
+    """Return the local loss, and its meaning."""
     profile = task.asked.randomizer.profile
     if math.isinf(profile.epsilon0):
         return "no local noise", wording.TOGETHER
@@ -172,7 +172,7 @@ def _curve(task: Task, number: int) -> Figure | None:
 
 
 def _promises(task: Task) -> Iterator[tuple[str, str]]:
-    """Yield all lines of the guarantee of the least batch."""
+    """Yield all lines of the guarantee of the smallest batch."""
     found = task.guarantee()
     whoever = ", whoever else lies" if task.adds_dummies else ""
     proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {task.delta}, proved"
@@ -232,7 +232,7 @@ def _estimates(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(state: TaskState) -> Figure | None:
-    """Return estimates over the batches, of the largest answers of the newest one."""
+    """Return estimates over the batches, for the largest answers of the newest one."""
     if len(state.records) < 2:
         return None
     numbers = list(state.records)
@@ -253,7 +253,7 @@ def _history(state: TaskState) -> Figure | None:
 
 
 def _result_row(number: int, record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the line of a batch."""
+    """Return the row of a batch."""
     honest, guarantee = record["parameters"]["num_honest"], record["guarantee"]
     epsilon, delta = _epsilon_text(guarantee["epsilon"]["upper"]), given(guarantee["delta"])
     return str(number), f"{record['num_users']:,}", f"{honest:,}", epsilon, delta
@@ -296,9 +296,9 @@ def _counts(state: TaskState) -> list[tuple[str, str]]:
 
 
 def alerts(state: TaskState) -> list[tuple[str, str]]:
-    """Return each alert with the heading of the runbook that helps.
+    """Return each alert with the heading of its runbook.
 
-    As the rules for Prometheus in docs/operations have it.
+    The rules are the rules for Prometheus in docs/operations.
     """
     found = [(each, "Is all well?") for each in state.problems]
     numbers = state.numbers

@@ -1,1 +1,1 @@
-"""What longitudinal monitoring guarantees: locally, and centrally once reports are shuffled."""
+"""Privacy guarantees of longitudinal monitoring: local, and central once reports are shuffled."""

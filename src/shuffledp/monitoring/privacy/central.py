@@ -12,8 +12,8 @@ and for a bit that starts at 0
 
     delta(epsilon) <= E[ (1 - e + (g/M) ((1 + e) R_((k-1) M) + R_M + e R'_M))_+ ].
 
-With pre-drawn signs products have means; `higher_order_shift` bounds them. If levels are seen, the
-crowd is one level's: q / L for q.
+With pre-drawn signs products have nonzero means; `higher_order_shift` bounds them. If levels are
+seen, the crowd is one level's: q / L for q.
 
 Locally, the density of a user's reports relative to uniform ones lies between the least and the
 greatest of its random signs, over all periods together; a history of m changes in m periods has, if
@@ -42,7 +42,7 @@ SOURCE = "derived in the shuffledp documentation, results/monitoring"
 
 
 def local_guarantee(profile: MonitoringProfile) -> Bound:
-    """Return the local epsilon of everything that one user ever reports.
+    """Return the local epsilon of all reports of one user.
 
     Parameters
     ----------
@@ -52,19 +52,19 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
     Returns
     -------
     Bound
-        ``upper`` is ``profile.epsilon0``; ``lower`` is what a pair of histories of 2^(L-1) periods
-        attains. Both are the same, up to rounding, for the laws whose extreme densities are those
-        of no error and of errors only, wherever k < 2^(L-1).
+        ``upper`` is ``profile.epsilon0``; ``lower`` is attained by a pair of histories of 2^(L-1)
+        periods. Both are equal, up to rounding, for laws whose extreme densities are those without
+        errors and with errors only, wherever k < 2^(L-1).
 
     Notes
     -----
     The histories change at q_1, ..., q_m and at q_2, ..., q_(m+1), in opposite directions where
     they meet, m = min(k, 2^(L-1) - 1), and the reports are the changes of the one: the largest
-    ratio where densities fall with the number of errors, as in both protocols. In a
+    ratio if densities fall with the number of errors, as in both protocols. In a
     single period one history has a change, and the other none.
 
-    Values other than bits: where columns of a node are public, all may happen to be the same
-    column, and a value that comes and goes is a bit there.
+    Values other than bits: if columns of a node are public, all may happen to be the same column,
+    and a value that comes and goes is a bit there.
 
     Cost: O(k^2).
 
@@ -91,7 +91,7 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
         # Two roundings of the ratio, two of the logarithm.
         ratio = float(greatest / least)
         lower = max(math.log(ratio) - 4.0 * math.ulp(1.0) * (1.0 + math.log(ratio)), 0.0)
-    if lower > profile.epsilon0:  # exact densities against what is merely stated
+    if lower > profile.epsilon0:  # exact densities contradict the stated loss
         raise ParameterError(
             f"epsilon0 = {profile.epsilon0} is below the loss {lower} of the densities that the "
             "profile states, so it is wrong: state at least that"
@@ -108,22 +108,22 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
     )
 
 
-# What higher orders may add to delta, relative to it: three parts of this share. Below the least,
-# nothing is gained by a smaller one.
+# Largest share that higher orders add to delta: three parts of this share. Below the least, nothing
+# is gained by a smaller one.
 _TAIL, _LEAST_TAIL = 0.005, 1e-30
 _NEAR_ENOUGH = 2.0
 
-# Beyond these the local guarantee is all that is claimed: laws of more values are not listed,
-# and so small a share of a crowd hides nobody.
+# Beyond these only the local guarantee is claimed: laws of more values are not listed, and so small
+# a share of a crowd hides nobody.
 MOST_CHANGES = 10_000
 _LARGEST_EPSILON, _SMALLEST_SHARE = 200.0, 1e-12
 
 _TOLERANCE = 1e-6
 
-# A guarantee that is not below the local one by as much is not looked for.
+# A guarantee above this share of the local one is not searched for.
 _WORTH = 0.999
 
-# How far beyond the upper end the lower one is looked for, relatively.
+# Relative distance beyond the upper end up to which the lower one is searched for.
 _BEYOND = 1.01
 
 
@@ -135,7 +135,7 @@ def central_delta_upper(
     level_hidden: bool = True,
     changing_share: float = 1.0,
 ) -> float:
-    """Return a delta at which everything that is ever released is (epsilon, delta)-DP.
+    """Return an upper bound on delta at ``epsilon``, for everything that is ever released.
 
     Parameters
     ----------
@@ -146,15 +146,15 @@ def central_delta_upper(
     epsilon : float
         Central privacy loss in nats, at least 0.
     level_hidden : bool, optional
-        Whether the level that a user reports at is known to nobody. ``False`` for late joiners.
+        Whether the level at which a user reports is known to nobody. ``False`` for late joiners.
     changing_share : float, optional
-        At most this share of a node's public columns shows a change of the value, in (0, 1]: 1 for
-        a bit and for sets, 1/2 for Hadamard columns, 2 / domain_size for one column a value.
+        Upper bound on the share of a node's public columns that show a change of the value, in
+        (0, 1]: 1 for a bit and for sets, 1/2 for Hadamard columns, 2 / domain_size for one a value.
 
     Returns
     -------
     float
-        In [0, 1]. Errs upwards; 0 exactly from ``profile.epsilon0`` on.
+        In [0, 1]. An upper bound; 0 exactly from ``profile.epsilon0`` on.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def central_delta_upper(
             return local
         return min(linear(shift=shift) + (2.0 * tail + rare) * (1.0 + 1e-9), local)
 
-    # The smaller the tails, the larger the shift: tails that fit the answer are looked for.
+    # The smaller the tails, the larger the shift: the search is for tails that fit the answer.
     low = max(plain, _LEAST_TAIL)
     best = high = total(low)
     while high > _NEAR_ENOUGH * low:
@@ -234,15 +234,15 @@ def central_guarantee(
     delta : float
         In [0, 1).
     level_hidden : bool, optional
-        Whether the level that a user reports at is known to nobody. ``False`` for late joiners.
+        Whether the level at which a user reports is known to nobody. ``False`` for late joiners.
     changing_share : float, optional
         See `central_delta_upper`.
 
     Returns
     -------
     Bound
-        ``upper`` is at most ``profile.epsilon0``. ``lower`` is what an explicit pair of histories
-        among idle users needs; ``None`` without alternating increments, as far as delta > 0.
+        ``upper`` is at most ``profile.epsilon0``. ``lower`` is needed for an explicit pair of
+        histories among idle users; ``None`` without alternating increments, if delta > 0.
 
     Raises
     ------
@@ -286,13 +286,13 @@ def central_guarantee(
             guess = _normal_epsilon(profile, crowd, delta, changing_share)
             _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling, guess=guess)
         if profile.alternating:
-            # Looked for beyond the upper end, too: were there one, something would be wrong.
+            # Searched beyond the upper end, too: a lower end there would show an error.
             lower, _ = inverse(lower_delta, delta, 0.0, _BEYOND * upper, guess=0.8 * upper)
     claim = "the central guarantee of monitoring"
     return Bound(
         lower=reconciled_lower(lower, upper, tolerance=1e-6, claim=claim),
         upper=upper,
-        # Named after the analysis that gives the upper end.
+        # Named after the analysis of the upper end.
         method="monitoring-crowd" if upper < ceiling else "local",
         source=SOURCE,
         assumptions=_assumptions(profile, users, level_hidden=level_hidden),
@@ -300,13 +300,13 @@ def central_guarantee(
 
 
 def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) -> Crowd:
-    """Crowd that hides the target: all blanket users, or the target's level alone."""
+    """Return the crowd that hides the target: all blanket users, or the target's level alone."""
     share = float(profile.uniform_share)
     return Crowd.of(num_users, share, profile.num_levels, level_hidden=level_hidden)
 
 
 def _changing_share(value: float) -> float:
-    """Return a share in (0, 1] as a float, or raise."""
+    """Return a share in (0, 1] as a float; raise otherwise."""
     share = checks.require_finite("changing_share", value)
     if not 0.0 < share <= 1.0:
         raise ParameterError(
@@ -319,7 +319,7 @@ def _changing_share(value: float) -> float:
 def _normal_epsilon(
     profile: MonitoringProfile, crowd: Crowd, delta: float, changing_share: float
 ) -> float:
-    """Return about the epsilon at which the central limit gives ``delta``; to look there first."""
+    """Return the approximate epsilon at ``delta`` by the central limit, to start a search."""
     changes = profile.max_changes
     variance = 4.0 * changes - 2.0 if profile.alternating else 4.0 * changes * changing_share
     scale = profile.gap * math.sqrt(variance / max(crowd.num_users * crowd.share, 1.0))
@@ -352,7 +352,7 @@ def _assumptions(
     )
 
 
-# Local losses beyond this are not looked for: they would be no local guarantee at all.
+# Larger local losses are not searched for: they would be no local guarantee at all.
 LARGEST_EPSILON0 = 12.0
 
 
@@ -367,8 +367,8 @@ def calibrate_monitoring(
 ) -> float:
     """Return the largest epsilon0 in (0, 12] whose central guarantee is at most ``epsilon``.
 
-    Errs downwards: the guarantee at it was found to be at most that. Nothing is taken for granted
-    of how the guarantee depends on epsilon0, so a larger one may exist where it is not monotone.
+    Errs downwards: the guarantee at it was found to be at most ``epsilon``. Nothing is assumed of
+    how the guarantee depends on epsilon0, so a larger one may exist if it is not monotone.
     Bisection on a logarithmic scale; each step is one evaluation of delta at ``epsilon``.
     """
     target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
@@ -385,10 +385,10 @@ def calibrate_monitoring(
     def verified(epsilon0: float) -> bool:
         return central_guarantee(profile_for(epsilon0), delta=delta, **crowd).upper <= target
 
-    # Where the local guarantee alone meets the target.
+    # Here the local guarantee alone meets the target.
     local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
     found = _largest(meets, local, LARGEST_EPSILON0)
-    if not verified(found):  # the guarantee may stop being worth anything on the way
+    if not verified(found):  # the guarantee may become worthless on the way
         found = _largest(verified, local, found * (1.0 - 10.0 * _TOLERANCE))
     if found > local or verified(found):
         return found
@@ -399,7 +399,7 @@ def calibrate_monitoring(
 
 
 def _largest(test: Callable[[float], bool], low: float, high: float) -> float:
-    """Return ``high``, or about the largest number above ``low`` that passes; else ``low``."""
+    """Return ``high``, or about the largest number above ``low`` that passes; otherwise ``low``."""
     if test(high):
         return high
     while high - low > _TOLERANCE * high:

@@ -1,4 +1,4 @@
-"""How far two histories of one user are apart among the reports of all users.
+"""Distance between two histories of one user among the reports of all users.
 
 Given that all reports are uniform, a user at level h adds g times the sum of u_j (x_j - e x'_j)
 over the nodes j of that level: x and x' are the increments of the two histories compared, u_j
@@ -7,7 +7,7 @@ independent fair signs, e = e^epsilon. Only the law matters, and only up to conv
 Bin(n - 1, q), is one sum of n i.i.d. terms,
 
     A(epsilon) = E[(1 - e + r + (g/M) sum_{i <= M} Y_i)_+] = (1 / (n q)) E[(G_1 + ... + G_n)_+],
-    G = 0 with probability 1 - q,  else 1 - e + r + g Y,
+    G = 0 with probability 1 - q,  otherwise 1 - e + r + g Y,
 
 as for the privacy blanket (Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3).
 Products of two and more pre-drawn signs shift it by s_2 + s_3 and add parts of mean at most tau:
@@ -31,12 +31,12 @@ from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 
-# Values that a law may have before its inner part is put on a coarser grid, and how many standard
-# deviations that grid reaches.
+# Number of values that a law may have before its inner part is put on a coarser grid, and reach of
+# that grid in standard deviations.
 _MOST_VALUES = 128
 _REACH = 8.3
 
-# Up to here the two changes that cannot overlap are kept apart; beyond, that gains below 1 %.
+# Up to this number the two changes that cannot overlap are kept apart; beyond, it gains below 1 %.
 _MOST_ALTERNATING = 32
 
 _UNIT_ROUND_OFF = 2.0**-53
@@ -47,7 +47,7 @@ _SMALLEST_MASS = 1e-290
 
 
 class ChangeLaw(NamedTuple):
-    """A law with finitely many values: shape (m,) each; every mass right to ``relative_error``."""
+    """A law with finitely many values: shape (m,) each; masses accurate to ``relative_error``."""
 
     values: Floats
     masses: Floats
@@ -59,8 +59,8 @@ def worst_law(
 ) -> ChangeLaw:
     """Return the largest law, in convex order, over all pairs of histories; without the factor g.
 
-    Of mean 0; errs upwards. Increments of a bit are alternating and begin with +; of other values
-    at most ``changing_share`` of a node's public columns show a change.
+    It has mean 0, and errs upwards. Increments of a bit are alternating and begin with +; for other
+    values at most ``changing_share`` of a node's public columns show a change.
     """
     growth = math.exp(epsilon)
     if alternating and max_changes <= _MOST_ALTERNATING:
@@ -73,7 +73,7 @@ def worst_law(
 
 
 class Overlap(NamedTuple):
-    """How two histories meet at a level: numbers of nodes by what their increments are."""
+    """Overlap of two histories at a level: numbers of nodes by their increments."""
 
     opposite: int
     first_only: int
@@ -105,7 +105,7 @@ def mixed_law(laws: list[ChangeLaw], weights: list[float]) -> ChangeLaw:
 
 
 def _merged(values: Floats, masses: Floats) -> tuple[Floats, Floats]:
-    """Merge values that are close, or equal, into their conditional means."""
+    """Merge close or equal values into their conditional means."""
     order = np.argsort(values, kind="stable")
     values, masses = values[order], masses[order]
     width = (values[-1] - values[0]) / _MOST_VALUES
@@ -140,7 +140,7 @@ def _exact_walk(steps: int, moving: float) -> ChangeLaw:
 
 @lru_cache(maxsize=64)
 def _walk(steps: int, moving: float) -> ChangeLaw:
-    """Law with few values that dominates `_exact_walk` in convex order."""
+    """Return a law with few values that dominates `_exact_walk` in convex order."""
     law = _exact_walk(steps, moving)
     if law.values.size <= _MOST_VALUES + 1:
         return law
@@ -159,15 +159,15 @@ def _walk(steps: int, moving: float) -> ChangeLaw:
     return ChangeLaw(read_only(grid[kept]), read_only(masses[kept]), error)
 
 
-# Relative width that the contour integral aims at, and the wider one for few users, whose sums take
-# many nodes: delta is at most 1e-3 too wide, far out.
+# Relative width of the contour integral, and the wider one for few users, whose sums take many
+# nodes: delta is at most 1e-3 too wide, far out.
 _WIDTH, _WIDTH_OF_FEW = 1e-7, 1e-5
 _FEW_USERS = 3_000
 
 # More users count as this number: rounding of masses would add up, and delta falls with n.
 MOST_USERS = 10**10
 
-# What the masses left out of a law, below 1e-290 each, may add.
+# Upper bound on the contribution of the masses left out of a law, below 1e-290 each.
 _LEFT_OUT = 1e-270
 
 
@@ -183,10 +183,9 @@ def linear_delta(
 ) -> float:
     """Bound the linear part's mean positive part A(epsilon), up to 1e-3 of it; from above or below.
 
-    From above it does not increase with n where ``shift`` is 0; more than 1e10 users are taken to
-    be 1e10, which errs upwards. Values may be off by the
-    law's relative error and 16 roundings of the largest; the masses' relative error t multiplies
-    the mean by at most (1 + t)^n.
+    From above it does not increase with n if ``shift`` is 0; more than 1e10 users count as 1e10,
+    which errs upwards. Values may be off by the law's relative error and 16 roundings of the
+    largest; the masses' relative error t multiplies the mean by at most (1 + t)^n.
     """
     users = min(num_users, MOST_USERS) if upwards else num_users
     values = np.append(shift - math.expm1(epsilon) + gap * law.values, 0.0)
@@ -216,21 +215,21 @@ _LARGEST_EXPONENT = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Who hides the target: independent users, uniform with a certain chance, on certain levels."""
+    """Independent users who hide the target, each uniform with some probability, on some levels."""
 
     num_users: int  # n, the target included
-    share: float  # q: chance of another user to be one of the M
-    num_levels: int  # L: levels that the M are spread over, uniformly
+    share: float  # q: probability of another user to be one of the M
+    num_levels: int  # L: levels over which the M are spread, uniformly
 
     @classmethod
     def of(cls, num_users: int, share: float, num_levels: int, *, level_hidden: bool) -> "Crowd":
-        """Crowd of users with uniform reports, on all levels or, where seen, on the target's."""
+        """Return the crowd of users with uniform reports, on all levels or the target's if seen."""
         if level_hidden:
             return cls(num_users=num_users, share=share, num_levels=num_levels)
         return cls(num_users=num_users, share=share / num_levels, num_levels=1)
 
     def quantiles(self, failure: float) -> tuple[int, int]:
-        """Return M and N such that fewer, in all or at a level, has a chance below ``failure``."""
+        """Return M and N such that fewer, in all or at a level, have chance below ``failure``."""
         from shuffledp.core.numerics.binomial_kernels import binomial_window
 
         exponent = math.log((1.0 + self.num_levels) / failure) * _WIDER
@@ -253,10 +252,10 @@ def higher_order_shift(
 ) -> tuple[float, float]:
     """Return a shift of the likelihoods' difference, rounded up.
 
-    And the chance of too small a crowd.
+    And the probability of too small a crowd.
 
     The parts beyond the shift have a mean of at most 2 tau together, given that the crowd is not
-    too small, which has at most that chance. The shift is infinite where none can be proved.
+    too small, which has at most this probability. The shift is infinite if none can be proved.
 
     *Order two.* Gaussians of variance 1/N_h in place of the means A_hj of signs do not lower the
     moment generating function; the symmetric polynomial e_2 has the eigenvalues (k - 1)/2, once,
@@ -319,13 +318,13 @@ def _later_shift(
     return best
 
 
-# Changes of the pair at most: a pair with fewer is a pair, too.
+# Largest number of changes of the pair: fewer changes are allowed, too.
 _MOST_CHANGES = 128
 
-# e^epsilon beyond it is not worth looking at.
+# A larger epsilon is not evaluated.
 _LARGEST_EPSILON = 200.0
 
-# What higher orders may cost, relative to delta, and the least that is worth computing.
+# Share of delta that higher orders may cost, and the least delta that is worth computing.
 _TAIL, _LEAST_TAIL = 0.01, 1e-30
 
 
@@ -333,7 +332,7 @@ def shifted_changes(max_changes: int, num_levels: int) -> tuple[tuple[int, ...],
     """Return the periods of the changes of two histories of 2^(L-1) periods, spread evenly.
 
     q_1, ..., q_k and q_2, ..., q_(k+1), from 1 on; ``(1,)`` and ``()`` in a single period. Fewer
-    where there are no k + 1 periods, and at most 128.
+    if there are no k + 1 periods, and at most 128.
     """
     periods = 1 << (num_levels - 1)
     if periods == 1:
@@ -346,7 +345,7 @@ def shifted_changes(max_changes: int, num_levels: int) -> tuple[tuple[int, ...],
 def level_overlaps(
     first: tuple[int, ...], second: tuple[int, ...], num_levels: int
 ) -> list[Overlap]:
-    """Return, for each level from the leaves up, how the net increments of two histories meet."""
+    """Return, for each level from the leaves up, the overlap of two histories' net increments."""
     found = []
     for height in range(num_levels):
         nets = []
@@ -364,7 +363,7 @@ def level_overlaps(
 def unavoidable_delta(
     profile: MonitoringProfile, *, num_users: int, epsilon: float, level_hidden: bool
 ) -> float:
-    """Return a delta that no analysis can go below, for the pair above; rounded down, at least 0.
+    """Return a lower bound on delta for any analysis, from the pair above; at least 0.
 
     Terms are merged into conditional means, and the higher orders are taken at their worst. 0 above
     1e10 users, or epsilon above 200.
@@ -389,7 +388,7 @@ def unavoidable_delta(
 
 
 def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
-    """Return a lower bound of the mean positive part for one law, higher orders included."""
+    """Return a lower bound on the mean positive part for one law, higher orders included."""
     linear = partial(
         linear_delta,
         law,
@@ -404,7 +403,7 @@ def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: flo
         return plain
     if plain <= _LEAST_TAIL:
         return 0.0
-    # Where the crowd is too small, the linear part is at most g k (1 + e): its largest value.
+    # If the crowd is too small, the linear part is at most g k (1 + e): its largest value.
     largest = profile.gap * float(law.values.max())
     tail = _TAIL * plain / max(largest, 1.0)
     shift, rare = higher_order_shift(profile, crowd, epsilon=epsilon, tail=tail, from_above=False)

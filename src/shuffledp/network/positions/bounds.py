@@ -1,9 +1,9 @@
-"""How far the laws of the holders are from a common one: exact, for every user's report.
+"""Exact bounds on the distances of the holders' laws from a common one, for every user's report.
 
-What bounds privacy is a law of rho = P_i / Q under a reference law Q (docs/results/network.md), and
-any law that is larger in convex order will do. It is written down by its tails under P_i itself,
-T_i(x) = P_i(rho >= x) = E_Q[rho; rho >= x], of which any larger ones of a law will do. So the tails
-of several users have a common bound, their largest, and rounding is upwards.
+Bounds on privacy follow from the law of rho = P_i / Q under a reference law Q
+(docs/results/network.md), or any law that is larger in convex order. It is written down by its
+tails under P_i itself, T_i(x) = P_i(rho >= x) = E_Q[rho; rho >= x], or any larger tails of a law.
+So the tails of several users have a common bound, their largest, and rounding is upwards.
 """
 
 import math
@@ -33,19 +33,19 @@ from shuffledp.network.walk import (
     threads,
 )
 
-#: More than the last few operations on a number can change it by, relative to itself.
+#: Upper bound on the relative change of a number by its last few operations.
 FEW_ROUNDINGS = 2.0**-48
 
-# Beyond it, one ratio is as telling as another.
+# Beyond this tilt, all large ratios count alike.
 _LARGEST_TILT = 200.0
 
-# The mean law is not taken below this at places that can be reached, so that no ratio overflows.
+# The mean law is raised to at least this at places that can be reached, so that no ratio overflows.
 _LEAST_REFERENCE = 1e-250
 
-# Largest factor by which laws are raised, given that reports are seen; beyond it no claim.
+# Largest factor by which laws are raised, given that reports are seen; beyond it no claim is made.
 _MOST_RAISED = 2.0**10
 
-# Users for whom Q is lowered, numbers in their laws, and functions for the worst of them.
+# Sample of users for whom Q is lowered, numbers in their laws, functions to find the worst user.
 _SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
 
 
@@ -53,34 +53,34 @@ _SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
 class PositionBounds:
     """Bounds on the law P_i of the holder of each report i after some rounds.
 
-    They compare it with a reference law mu, the same for all reports: whoever the victim v is,
+    They compare it with a reference law mu, the same for all reports: for any victim v,
     P_i >= (low_i / high_v) P_v, so that report i hides report v with that probability.
 
     Parameters
     ----------
     rounds : int
-        After how many rounds.
+        Number of rounds.
     low : ndarray of float64, shape (num_users,)
-        At most the least P_i(j) / mu_j over the places j with mu_j > 0.
+        Lower bound on P_i(j) / mu_j over the places j with mu_j > 0.
     high : ndarray of float64, shape (num_users,)
-        At least the greatest P_i(j) / mu_j, and P_i(j) = 0 wherever mu_j = 0.
+        Upper bound on P_i(j) / mu_j over all places j, and P_i(j) = 0 wherever mu_j = 0.
     method : str
-        How they were found: ``"exact"`` means up to round-off.
+        Kind of bounds: ``"exact"`` means up to round-off.
     reference : ndarray of float64, shape (num_users,)
-        The law mu; these very floats are meant.
+        The law mu; exactly these floats.
     chi_square : ndarray of float64, shape (num_users,)
-        At least the variance of P_i / mu under mu.
+        Upper bound on the variance of P_i / mu under mu.
     grid : ndarray of float64, shape (k + 1,)
         See `weight_grid`.
     tails : ndarray of float32, shape (num_followed, k)
-        At least the probability under P_i that P_i / mu, put on the grid, is at each of its points
-        but 0 or above; see above.
+        Upper bound on the probability under P_i that P_i / mu, put on the grid, is at or above each
+        of its points but 0; see above.
     followed : ndarray of int64, shape (num_followed,), or None
-        Whose tails these are, rising; ``None`` for all users.
+        Users whose tails these are, ascending; ``None`` for all users.
     error : float
         Relative error of the ratios behind ``tails``.
     lost : float
-        At least the probability that was set to 0 on the way, for any report.
+        Upper bound on the probability set to 0 on the way, for any report.
     lowered : PositionBounds or None
         The same laws relative to a reference that is smaller where few users' reports come.
     """
@@ -106,11 +106,11 @@ class PositionBounds:
             object.__setattr__(self, name, read_only(array))
 
     def tells(self, tilt: float) -> Floats:
-        """Return, for each user, a number that grows with how much their position tells.
+        """Return, for each user, a number that grows with the information in the user's position.
 
         The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
-        second moment at tilt 0, or where no more is known. It only says in which order to look at
-        users.
+        second moment at tilt 0, or if no more is known. It only decides the order in which users
+        are examined.
         """
         if self.followed is not None or tilt == 0.0:
             return 1.0 + self.chi_square
@@ -122,9 +122,9 @@ class PositionBounds:
     def weights(self, users: Integers) -> tuple[Floats, Floats, float, float]:
         """Return a law of rho = P_i / mu under mu that dominates the laws of some users.
 
-        Values and masses, larger in convex order than the law of each of these users; what is
-        missing from 1 is at 0. The relative error of values, and at least the probability that
-        nothing is known of one of them.
+        Values and masses, larger in convex order than the law of each of these users; mass missing
+        from 1 is at 0. Then the relative error of values, and an upper bound on the probability
+        that nothing is known of one of them.
         """
         others, tails = np.empty(0, np.int64), self.tails
         if self.followed is None:
@@ -154,26 +154,26 @@ def exact_position_bounds(
     on_progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> tuple[PositionBounds, ...]:
-    """Return bounds on all position laws after some rounds, which meet but for round-off.
+    """Return bounds on all position laws after some rounds, exact up to round-off.
 
-    The reference is the stationary law where nobody is ever absent and the graph is connected, with
-    a lowered law beside it; else the mean of all position laws. On a bipartite graph without
-    laziness, and on one of several components, ``low`` is therefore 0.
+    The reference is the stationary law if nobody is ever absent and the graph is connected, with a
+    lowered law beside it; otherwise the mean of all position laws. On a bipartite graph without
+    laziness, and on a graph of several components, ``low`` is therefore 0.
 
-    Where not all places are ``seen``, reports at the others being lost, whatever they are, there is
-    another law beside it: the mean of all laws on the places seen. Its ``low`` compares what P_i
-    gives to these, and all else the law given that report i is at one of them: what a victim loses
-    is what is lost given that, times its chance (docs/results/honest-users.md).
+    If not all places are ``seen``, reports at the others being lost, of whatever value, there is
+    another law beside it: the mean of all laws on the places seen. Its ``low`` compares the part of
+    P_i on these, and all else the law given that report i is at one of them: a victim's loss is
+    the loss given that, times its probability (docs/results/honest-users.md).
 
-    Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 what
-    place j lost by setting small numbers to 0, at most tau over all places (`move_laws`). A true
-    probability p has c (1 - e) <= p <= c (1 + e) + x_j. Sums of n non-negative numbers have a
-    relative error of at most n 2^-53 more. The chance to be seen is such a sum, and by it laws, and
-    what was set to 0, are divided.
+    Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 the
+    probability lost at place j by setting small numbers to 0, at most tau over all places
+    (`move_laws`). A true probability p has c (1 - e) <= p <= c (1 + e) + x_j. Sums of n
+    non-negative numbers have a relative error of at most n 2^-53 more. The probability to be seen
+    is such a sum, and laws, and the lost probability, are divided by it.
 
-    Blocks of users are followed by two threads, or wherever an ``engine`` has its workers; numbers
-    do not depend on it. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of
-    them a second on two cores; memory: 35 MB, and 300 bytes for each user and asked round.
+    Blocks of users are followed by two threads, or by the workers of an ``engine``; numbers do not
+    depend on it. Cost: num_users * max(rounds) * 2 num_edges additions, 4 to 5 * 10^9 of them a
+    second on two cores; memory: 35 MB, and 300 bytes for each user and asked round.
     """
     asked = [walk.require_rounds(number) for number in rounds]
     if not asked:
@@ -220,7 +220,7 @@ def exact_position_bounds(
     return tuple(bounds[number] for number in asked)
 
 
-# What laws are compared with after some rounds, given that reports are at these places.
+# Law with which laws are compared after some rounds, given that reports are at these places.
 _Reference = tuple[int, Floats, NDArray[np.bool_] | None]
 
 
@@ -248,9 +248,9 @@ def _noted(
 
 
 def _given(laws: Floats, law: Floats, places: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return laws, by column, given that reports are at some places, and the chances of that.
+    """Return laws, by column, given that reports are at some places, and the probabilities of that.
 
-    Where that never happens, a law with which they are compared, which tells least.
+    If that never happens, the law with which they are compared, which reveals least.
     """
     shares = laws[places].sum(axis=0)
     return np.where(
@@ -276,7 +276,7 @@ def _references(
         for number in range(done, stop):
             move_laws(walk, load, number, number + 1)
             move_laws(walk, reached, number, number + 1)
-            # Ones and zeros again: what can be reached is known exactly, however unlikely.
+            # Ones and zeros again: the reachable places are known exactly, however unlikely.
             np.greater(reached, 0.0, out=reached)
         for given in (None,) if seen is None else (None, seen):
             where = reached > 0.0 if given is None else (reached > 0.0) & given
@@ -292,8 +292,8 @@ def _references(
 def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats]:
     """Return a law Q after each of some rounds that is smaller than pi where few reports come.
 
-    A sample of users says where. Whose position tells most is guessed: the value at v of P^t of a
-    random function without mean, standard normal in l2(pi), has the variance chi2(P_v||pi).
+    These places come from a sample of users. The most exposed user is guessed: the value at v of
+    P^t of a random function without mean, standard normal in l2(pi), has variance chi2(P_v||pi).
     """
     count = min(_SAMPLE, max(int(_MOST_ENTRIES / pi.size), 1))
     sample = point_laws(walk, np.arange(0, pi.size, max(pi.size // count, 1)))
@@ -317,7 +317,7 @@ def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats
 def tails_of_laws(
     laws: Floats, reference: Floats, grid: Floats, widened: float
 ) -> tuple[NDArray[np.float32], Floats]:
-    """Return tails of ratios to a reference, by column, and what `add_weights` finds of them."""
+    """Return tails of ratios to a reference, by column, and the extremes of `add_weights`."""
     from shuffledp.network import walk_kernels as kernels
 
     places = np.flatnonzero(reference)
@@ -327,29 +327,29 @@ def tails_of_laws(
     return rounded_up(np.minimum(tails * widened, 1.0)), found
 
 
-# The grid is finest near 1, where the ratios of all who are hidden well lie: to share a ratio
-# between two points adds to the variance. Beyond these points it goes up by a constant factor.
+# The grid is finest near 1, where the ratios of well-hidden users lie: sharing a ratio between two
+# points adds to the variance. Beyond these points it grows by a constant factor.
 _TENTHS, _NEAR_ONE = np.arange(20) / 10, np.arange(31, 70) / 50
 _POINTS = np.concatenate([np.union1d(_TENTHS, _NEAR_ONE), 2.0 * 1.1 ** np.arange(16)])
 _RATIO = 1.2
 
-# More than a few roundings of a sum.
+# Upper bound on a few relative roundings of a sum.
 _MARGIN = 2.0**-40
 
 # Variances are widened to at least the first number, and by the second one of themselves.
 _LEAST_CHI_SQUARE, _WIDENING = 1e-12, 1e-6
 
-# Q is lowered to what all but one of these parts of a sample of users reach, but not below 1 %.
+# Q is lowered to the level that all but one of these parts of a sample reach, at least to 1 %.
 _QUANTILES, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 0.01
 
-# Whose position tells more than this is not hidden well by any Q.
+# A user whose position reveals more than this is not hidden well by any Q.
 _HIDDEN = 0.1
 
-# Then it is moved by these steps, as far as that helps.
+# Then Q is moved by these steps, as long as that helps.
 _SHARE_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
 _NOTHING = 1e-9
 
-# Where a law of given variance is written down, in standard deviations from 1.
+# Points of a law of given variance, in standard deviations from 1.
 _STEPS = np.concatenate([-np.geomspace(100.0, 0.2, 24), np.linspace(-0.1, 3.0, 32)])
 
 
@@ -433,16 +433,16 @@ def second_moments(grid: Floats, tails: NDArray[np.float32]) -> Floats:
 
 
 def worst_hidden(chi_squares: Floats) -> int:
-    """Return the user whose position tells most, of those whom some Q can hide well."""
+    """Return the user whose position reveals most, among users whom some Q can hide well."""
     hidden = chi_squares <= max(_HIDDEN, float(chi_squares.min()))
     return int(np.argmax(np.where(hidden, chi_squares, -1.0)))
 
 
 def lowered_shares(sample: Floats, weights: Floats, chi_square: float) -> Floats:
-    """Return by how much to lower Q at each column of places, so that more users hide the worst.
+    """Return factors to lower Q at each column of places, so that more users hide the worst.
 
     ``sample`` has the least ratios of some users, a row each; ``weights`` are mass times squared
-    ratio of the worst user, ``chi_square`` that user's variance. Whatever is returned is sound.
+    ratio of the worst user, ``chi_square`` that user's variance. Any returned value is sound.
     """
     sample = np.ascontiguousarray(sample)
     if not sample.shape[1]:
@@ -452,11 +452,11 @@ def lowered_shares(sample: Floats, weights: Floats, chi_square: float) -> Floats
         told = 1.0 + chi_square + float(weights @ (1.0 / shares - 1.0))
         return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
 
-    # Above the middle many users lose more than others gain.
+    # Above the median many users lose more than others gain.
     tried = np.quantile(sample, _QUANTILES, axis=0)
     best: Floats = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
     for step in _SHARE_STEPS:
-        # Raising c at a column tells less, and takes from those whose least ratio is there.
+        # Raising c at a column reveals less, and takes from users whose least ratio is there.
         ratios = np.maximum(sample / best, _NOTHING)
         column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
         taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()

@@ -1,18 +1,18 @@
-"""Bounds on the laws of the holders: followed from the most remote users, by eigenvalues elsewhere.
+"""Bounds on the holders' laws: followed from the most remote users, by eigenvalues elsewhere.
 
 In l2(pi), with f_i the function P^t(i, .) / pi = P^t e_i (see `spectrum`), let s_i(t) be at
 least norm(P^t e_i - 1), the root of V_i, and u_i(t) at least norm(C^t (I - Pi) e_i).
 
 **Smoothing.** P e_i = sum_k P(i, k) e_k. So s_i(t) <= sum_k P(i, k) s_k(t - 1) by the triangle
 inequality, and, as (I - Pi) P Pi has norm rho at most (`Deflation`),
-u_i(t) <= sum_k P(i, k) u_k(t - 1) + rho mu^(t-1) / sqrt(pi_i). Eigenvalues alone say
-s_i(t) <= lambda^t / sqrt(pi_i): who is remote by having few neighbours is so for one round only.
+u_i(t) <= sum_k P(i, k) u_k(t - 1) + rho mu^(t-1) / sqrt(pi_i). Eigenvalues alone give
+s_i(t) <= lambda^t / sqrt(pi_i): a user who is remote by few neighbours is so for one round only.
 
 **Two halves.** P^t(i, j) / pi_j - 1 = <P^r e_i - 1, P^(t-r) e_j - 1>, at most s_i(r) s_j(t - r).
 
-**Rows.** P^t(i, j) / pi_j = P^t(j, i) / pi_i: the law from j, divided by pi, holds what all others
-give to the place j. So with the laws of the most remote users j in R, the least ratio of user i is
-at least the smaller of the least of these laws at i, and 1 - s_i(r) max_{j not in R} s_j(t - r).
+**Rows.** P^t(i, j) / pi_j = P^t(j, i) / pi_i: the law from j, divided by pi, has the ratios of all
+other users at the place j. So with the laws of the most remote users j in R, the least ratio of i
+is at least the smaller of the least of these laws at i, and 1 - s_i(r) max_{j not in R} s_j(t - r).
 A law from R is followed round by round or, where u is small, summed over the eigenpairs:
 P^t(i, j) / pi_j = 1 + sum_k theta_k^t psi_k(i) psi_k(j) + <C^r r_i, C^(t-r) r_j> + drift, the
 product at most u_i(r) u_j(t - r), the drift as in `spectrum`, and psi exchanged for phi at
@@ -28,12 +28,12 @@ place of R a group of its own.
 **Lowering Q.** Few remote places take much from kappa. With any c_B in (0, 1], Z = sum_j pi_j c_j
 and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
 1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
-Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is what most of a sample of users
-reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
+Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is the ratio that most of a sample
+of users reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
 (1 + chi2) / (mean kappa) of the worst user whose chi2 to pi is at most 0.1. Any c is sound, so that
-how it is chosen is no part of the proof.
+its choice is no part of the proof.
 
-**Weights.** Of a law known up to additive errors the upper ends, put on the grid, have larger tails
+**Weights.** The upper ends of a law known up to additive errors, put on the grid, have larger tails
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
@@ -63,49 +63,49 @@ from shuffledp.network.walk import (
     relative_error,
 )
 
-# Rows times users, and additions of rows that are followed: a second or two each.
+# Rows times users, and additions of followed rows: a second or two each.
 _MOST_ENTRIES, _MOST_ADDITIONS = 2e7, 2e10
 _FEWEST_ROWS, _MOST_ROWS = 16, 1024
 
-# Laws of more users than this outgrow the cache.
+# Laws of more users than this do not fit the cache.
 _CACHED_USERS = 1 << 16
 
-# Fewer rows than this part of the users are followed only where more than the second factor is lost
+# Fewer rows than this part of the users are followed only if more than the second factor is lost
 # without them.
 _FEW, _NEAR = 1e-3, 1.15
 
-# Laws that are only roughly known from eigenpairs are followed where this part of them can be.
+# Laws known only roughly from eigenpairs are followed if this part of them can be.
 _MANY = 0.05
 
-# Where the most remote users are within this factor of the median, none is followed.
+# If the most remote users are within this factor of the median, none is followed.
 _ALIKE = 1.5
 
-# Last rounds that are smoothed.
+# Number of last rounds that are smoothed.
 _MOST_SMOOTHING = 6
 
-# Groups in which other places are bounded; users times groups at most the last number.
+# Numbers of groups in which other places are bounded; users times groups at most the last number.
 _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
 # Approximate number of users for whom Q is lowered.
 _SAMPLE = 2048
 
-# Laws summed over eigenpairs may be off by this, or by more of the middle user where all are made.
+# Largest error of laws summed over eigenpairs, and of the median user's if all sums are made.
 _LARGEST_ERROR, _LARGEST_MIDDLE_ERROR = 1e-3, 0.05
 
-# Where boxes leave more than this of a ratio open for the middle user, all sums are made: pairs of
+# If boxes leave more than this of a ratio open for the median user, all sums are made: pairs of
 # users times eigenpairs, some seconds.
 _OPEN, _MOST_SUMS = 0.02, 2e11
 _SUMS_AT_A_TIME = 1 << 21
 
 
 class _Known(NamedTuple):
-    """What is known of all users, relative to pi."""
+    """Bounds known for all users, relative to pi."""
 
     pi: Floats
-    laws: Floats  # ratios, from below and above; a column for each entry of places
-    places: list[Integers]  # one that is followed, each, then groups
+    laws: Floats  # lower and upper bounds on ratios; a column for each entry of places
+    places: list[Integers]  # followed places, one each, then groups
     masses: Floats  # of these
-    num_rows: int  # that are followed
+    num_rows: int  # number of followed places
     chi_square: Floats
 
 
@@ -121,7 +121,7 @@ def remote_position_bounds(
     spectrum : Spectrum
         Of the walk.
     rounds : int
-        How many rounds t >= 1.
+        Number of rounds t >= 1.
     followed : FollowedLaws
         Laws that were followed for other numbers of rounds on the same walk, and are moved on.
 
@@ -132,8 +132,8 @@ def remote_position_bounds(
 
     Notes
     -----
-    Source: the module has the proofs. Cost: a second or two, whatever the rounds; some 15 where
-    all sums are made, and where laws of 10^6 users are followed.
+    Source: the module has the proofs. Cost: a second or two, for any number of rounds; some 15 if
+    all sums are made, or laws of 10^6 users are followed.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def remote_position_bounds(
     if rounds % 2:
         ahead = _remainder_norms(walk, spectrum, half + 1)
     sums = _Sums(spectrum, rounds, ahead, behind)
-    # Whether eigenpairs give all laws, nearly, or better than the few to be followed.
+    # True if eigenpairs give all laws, nearly, or better than the few to be followed.
     error = float(ahead.max()) * float(behind.max())
     middle = float(np.median(ahead)) * float(np.median(behind))
     is_near = sums.are_few and middle <= _LARGEST_MIDDLE_ERROR and error <= 1.0
@@ -169,7 +169,7 @@ def remote_position_bounds(
         of_rows, of_groups = laws[:, :, : rows.size], laws[:, :, rows.size :]
         if is_summed and rows.size:
             of_rows[:] = sums.by_place(list(rows[:, None]))
-        elif rows.size:  # nobody's laws would drop those that are kept
+        elif rows.size:  # an empty list would drop the laws that are kept
             followed.write(of_rows, walk, rows, rounds)
         found = sums.by_function(groups)
         widest = np.ptp(found, axis=0).max(axis=1, initial=0.0)
@@ -201,12 +201,12 @@ class FollowedLaws:
     """Laws from some users, kept after the last rounds asked for, and after the octave before."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Begin without laws."""
         self._rows = np.empty(0, np.int64)
         self._kept: dict[int, tuple[Floats, int]] = {}
 
     def write(self, out: Floats, walk: RandomWalk, rows: Integers, rounds: int) -> None:
-        """Write ratios to pi of the laws from ``rows`` of the same walk, from below and above."""
+        """Write lower and upper bounds on ratios to pi of the laws from ``rows``, of one walk."""
         if not np.array_equal(rows, self._rows):
             self._rows, self._kept = rows, {}
         stops = (_octave(rounds) // 2, rounds)
@@ -227,12 +227,12 @@ class FollowedLaws:
 
 
 def _octave(rounds: int) -> int:
-    """Return the least power of two that is no less."""
+    """Return the least power of two that is at least this number."""
     return 1 << max(rounds - 1, 0).bit_length()
 
 
 def _shares(known: _Known) -> Floats:
-    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst who is hidden."""
+    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst hidden user."""
     worst = positions.worst_hidden(known.chi_square)
     weights = known.masses * np.square(known.laws[1, worst])
     sample = known.laws[0, :: max(known.pi.size // _SAMPLE, 1)]
@@ -251,7 +251,7 @@ def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBo
     high = (upper * by_column).max(axis=1, initial=0.0)
     more = np.einsum("ij,ij,j->i", upper, upper, masses * (1.0 / shares - 1.0))
     chi = np.minimum(total * (1.0 + chi_square + more), (1.0 + chi_square) * float(by_place.max()))
-    # Where all shares are 1, exactly the variance to pi, which may be far below an ulp of 1.
+    # If all shares are 1, exactly the variance to pi, which may be far below an ulp of 1.
     chi = chi_square.copy() if (shares == 1.0).all() else chi * (1.0 + MARGIN) - 1.0 + MARGIN
     grid = positions.weight_grid(float(1.0 / law.min()))
     tails = np.zeros((num_rows, grid.size - 1), np.float32)
@@ -313,12 +313,12 @@ def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> Float
 
 
 def _most_rows(num_users: int) -> int:
-    """Return of how many users laws are kept."""
+    """Return the number of users whose laws are kept."""
     return min(_MOST_ROWS, max(int(_MOST_ENTRIES / num_users), _FEWEST_ROWS), num_users)
 
 
 def _most_followed(walk: RandomWalk, rounds: int) -> int:
-    """Return of how many users laws are followed, the same for an octave of rounds."""
+    """Return the number of users whose laws are followed, the same for an octave of rounds."""
     work = _octave(rounds) * float(walk.graph.neighbours.size)
     if walk.num_users > _CACHED_USERS:
         work *= 2.0
@@ -340,7 +340,7 @@ def _remote_rows(
 
 
 class _Sums:
-    """Bounds on all ratios, as the module says, by sums over eigenpairs."""
+    """Bounds on all ratios by sums over eigenpairs; see the module."""
 
     def __init__(self, spectrum: Spectrum, rounds: int, ahead: Floats, behind: Floats) -> None:
         """``ahead`` and ``behind`` are u_i after the longer and the shorter half of the rounds."""
@@ -353,17 +353,17 @@ class _Sums:
         eta, drift = deflation.defect, spectrum.drift(rounds)
         # Powers and sums are off by their relative loss.
         self.loss = loss_of(4 * self.powers.size + 64) + 2.0 * MARGIN
-        # Factors of a start and of a place: products, added up, bound what a sum is off by.
+        # Factors of a start and of a place: products, added up, bound the error of a sum.
         self.near = np.column_stack([ahead, inverse, tilted, self.loss * norms])
         shared = (drift + eta * eta) * inverse + eta * tilted
         self.far = np.column_stack([behind, shared, eta * inverse, tilted]) * (1.0 + MARGIN)
-        #: Whether all pairs of users are affordable.
+        #: True if all pairs of users are affordable.
         self.are_few = float(inverse.size) ** 2 * self.powers.size <= _MOST_SUMS
 
     def by_function(self, groups: list[Integers]) -> Floats:
         """Return bounds over groups of places, lower and upper, from extremes of functions."""
         shape = self.near.shape[0], len(groups)
-        if not groups or not self.powers.size:  # without pairs the norms say as much
+        if not groups or not self.powers.size:  # without pairs the norms give the same
             return np.stack([np.full(shape, -np.inf), np.full(shape, np.inf)])
         least = np.array([self.functions[each].min(axis=0) for each in groups]) * self.powers
         most = np.array([self.functions[each].max(axis=0) for each in groups]) * self.powers
@@ -400,7 +400,7 @@ class _Sums:
 def _groups(
     spectrum: Spectrum, rounds: int, rows: Integers, norms: Floats, *, by_functions: bool
 ) -> list[Integers]:
-    """Return groups of the places whose laws are not known, each of similar places."""
+    """Return groups of similar places among the places whose laws are not known."""
     others = np.setdiff1d(np.arange(norms.size), rows)
     most = min(max(int(_MOST_GROUPED / norms.size), _FEWEST_GROUPS), _MOST_GROUPS, others.size)
     if not by_functions:
@@ -410,7 +410,7 @@ def _groups(
     points = deflation.eigenfunctions * np.abs(deflation.eigenvalues) ** (rounds / 2.0)
 
     def box(group: Integers) -> tuple[float, int, int, Integers]:
-        """Return minus the size, the first place, by which none compare equal, what to split by."""
+        """Return minus the size, the first place, as a tie-breaker, the function to split by."""
         sizes = np.ptp(points[group], axis=0)
         function = int(np.argmax(sizes))
         size = float(sizes[function])

@@ -1,4 +1,4 @@
-"""Eigenvalues of a walk, certified, and bounds on the laws of the holders from these alone."""
+"""Certified eigenvalues of a walk, and bounds on the laws of the holders from these alone."""
 
 import math
 from bisect import bisect_left
@@ -19,21 +19,21 @@ from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, weight_grid
 from shuffledp.network.walk import over_blocks
 
-#: Half the distance from 1 to the next float: what an operation loses, relative to its result.
+#: Half the distance from 1 to the next float: the relative loss of an operation.
 UNIT = 2.0**-53
 
-# Columns that are farther from orthonormal are no approximation of anything.
+# Columns farther from orthonormal than this are refused.
 _LARGEST_DEFECT = 0.1
 
 
 def loss_of(operations: float) -> float:
-    """Return at least the relative loss of this many operations in a row, below 10^13 of them."""
+    """Return an upper bound on the relative loss of this many operations in a row, below 10^13."""
     return 1.01 * operations * UNIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deflation:
-    """Some eigenpairs of a walk, apart from the constant, as computed, and how far they are off.
+    """Some eigenpairs of a walk, without the constant, as computed, and bounds on their errors.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Deflation:
         span as the phi_k with the constants, such that the norm of the map
         x -> sum_k x_k (psi_k - phi_k) is at most eta.
     residual : float
-        rho: at least the norm of the map x -> sum_k x_k (P psi_k - theta_k psi_k).
+        rho: upper bound on the norm of the map x -> sum_k x_k (P psi_k - theta_k psi_k).
 
     Notes
     -----
@@ -58,12 +58,12 @@ class Deflation:
 
     *Proof.* E = P - P' is symmetric, and E 1 = P 1 - 1 = 0. On the span of the psi_k it is the
     map of ``residual``, of norm <= rho, and it takes x in the range of I - Pi to Pi P x, where
-    the norm of Pi P (I - Pi) is that of its adjoint (I - Pi) P Pi. That vanishes on constants and
+    Pi P (I - Pi) has the norm of its adjoint (I - Pi) P Pi. That vanishes on constants and
     takes psi_k to (I - Pi)(P psi_k - theta_k psi_k); so its norm is <= rho too. Hence
     norm(E x) <= rho (norm(Pi x) + norm(x - Pi x)) <= sqrt(2) rho norm(x).
 
-    **Theorem.** Let G be the matrix of <phi_k, phi_l>, g the vector of <1, phi_k>,
-    a = norm(G - I), b = norm(g), a + b^2 < 1. Then eta = a + b + b^2 will do for the defect.
+    **Theorem.** Let G be the matrix of <phi_k, phi_l>, g the vector of <1, phi_k>, a = norm(G - I),
+    b = norm(g), a + b^2 < 1. Then eta = a + b + b^2 is an upper bound on the defect.
 
     *Proof.* w_k = phi_k - g_k has mean zero, and is at distance b from phi_k (as maps). Its Gram
     matrix M = G - g g^T has norm(M - I) <= a + b^2. So psi = w M^(-1/2) is orthonormal, with the
@@ -96,7 +96,7 @@ class Deflation:
 
     @property
     def deviation(self) -> float:
-        """At least the norm of P - P'; see the first theorem."""
+        """Upper bound on the norm of P - P'; see the first theorem."""
         return math.sqrt(2.0) * self.residual * (1.0 + loss_of(4))
 
 
@@ -104,7 +104,7 @@ def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflati
     """Return eigenpairs with proved bounds, from a solver's approximate eigenfunctions in l2(pi).
 
     Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
-    NaN. Without any it is exact. Cost: O(num_edges K + num_users K^2).
+    NaN. Without functions it is exact. Cost: O(num_edges K + num_users K^2).
     """
     pi, degrees = graph.stationary_law(), graph.degrees
     root = np.sqrt(pi)[:, None]
@@ -132,7 +132,7 @@ def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflati
 
 
 def _defect(pi: Floats, functions: Floats) -> tuple[float, float]:
-    """Return at least the defect of functions, and at least the sum of their squared norms."""
+    """Return upper bounds on the defect of functions, and on the sum of their squared norms."""
     gram, loss = _products(pi, functions, functions)
     sums, _ = _products(pi, np.ones((pi.size, 1)), functions)
     # Each product is off by at most loss norm(phi_k) norm(phi_l): in all by loss * trace.
@@ -150,8 +150,8 @@ def _defect(pi: Floats, functions: Floats) -> tuple[float, float]:
 
 
 def _products(pi: Floats, first: Floats, second: Floats) -> tuple[Floats, float]:
-    """Return <f, g> for all columns, and what each is off by, relative to norm(f) norm(g)."""
-    rows = math.isqrt(pi.size) + 1  # at a time: then sums are shortest
+    """Return <f, g> for all columns, and a bound on their errors, relative to norm(f) norm(g)."""
+    rows = math.isqrt(pi.size) + 1  # number at a time: then sums are shortest
     products = np.zeros((first.shape[1], second.shape[1]))
     for begin in range(0, pi.size, rows):
         part = slice(begin, begin + rows)
@@ -162,10 +162,10 @@ def _products(pi: Floats, first: Floats, second: Floats) -> tuple[Floats, float]
 #: Every certificate fails with at most this probability over its start vectors.
 FAILURE_PROBABILITY = 1e-12
 
-# Start vectors; as many as the compiled recurrence goes through together.
+# Number of start vectors, which fill the columns of the compiled recurrence.
 _NUM_STARTS = 4
 
-# At least one of the start vectors has a component of this size, but for that probability.
+# At least one of the start vectors has a component of this size, except with that probability.
 _COMPONENT = 0.999 * math.sqrt(math.pi / 2.0) * FAILURE_PROBABILITY ** (1.0 / _NUM_STARTS)
 
 # Share of the tolerance by which the interval of the polynomial is wider than the guess. With a
@@ -177,7 +177,7 @@ _SHARE_OF_INTERVAL = 0.2
 _LARGEST_GROWTH = 1e6
 _MOST_STEPS_BETWEEN = 8
 
-# Walks with a smaller gap are not told from those that never mix: millions of rounds.
+# Walks with a smaller gap are treated as walks that never mix: millions of rounds.
 _LEAST_GAP = 1e-6
 
 # Norms beyond this end the recurrence, long before they overflow.
@@ -205,20 +205,20 @@ def certified_norm(
     laziness : float
         Probability that a report stays, in [0, 1).
     guess : float
-        About the norm, at best slightly below. However wrong it is, the bound holds.
+        Approximate norm, at best slightly below it. The bound holds for any guess.
     tolerance : float
-        Stop as soon as the bound is at most guess + tolerance (1 - guess), or after twice as many
-        rounds as that should take. In (0, 1).
+        Stop as soon as the bound is at most guess + tolerance (1 - guess), or after twice the
+        number of rounds that this should take. In (0, 1).
     most_steps : int
-        Or after a number of rounds, >= 1.
+        Or after this number of rounds, >= 1.
     entropy : Entropy
-        Of the start vectors; independent of how the eigenpairs were found.
+        Of the start vectors; independent of the eigenpairs' computation.
 
     Returns
     -------
     float
-        At least the norm, in [0, 1], but for `FAILURE_PROBABILITY` over the start vectors. 1 where
-        nothing can be said.
+        Upper bound on the norm, in [0, 1], except with `FAILURE_PROBABILITY` over the start
+        vectors. 1 if nothing can be shown.
 
     Notes
     -----
@@ -248,16 +248,15 @@ def certified_norm(
     polynomials T_j(x), j <= m - 1, so that U_{k-1-i}(x) <= (k - i) T_k(x). Therefore
     N_{k,l} >= abs(y_k) >= T_k(x) (c - R_k).
 
-    The removals of the known eigenpairs, whatever their accuracy, are the h_k: they need not be
-    done every time, and only the rounding of their subtraction counts. As P has norm 1 and no
-    negative entry, F_k <= kappa ((2/beta) N_k + N_{k-1}) with kappa the residual of the
-    eigenpairs, plus the unit round-off times the additions in a mean over neighbours and a few
-    more operations.
+    The removals of the known eigenpairs, of whatever accuracy, are the h_k: they need not be done
+    every time, and only the rounding of their subtraction counts. As P has norm 1 and no negative
+    entry, F_k <= kappa ((2/beta) N_k + N_{k-1}) with kappa the residual of the eigenpairs, plus the
+    unit round-off times the additions in a mean over neighbours and a few more operations.
 
-    What is not proved: that the numbers of the generator are exactly normal. They are doubles,
-    whose grid is finer than c by thirteen digits. A fixed seed is as good as any for every graph
-    that was not made with the seed in mind; give an ``entropy`` of the operating system for
-    graphs from somebody who would like to be believed.
+    Not proved: that the numbers of the generator are exactly normal. They are doubles, whose grid
+    is finer than c by thirteen digits. A fixed seed is as good as any for every graph that was not
+    made with the seed in mind; give an ``entropy`` of the operating system for graphs from a party
+    that gains by a wrong bound.
 
     Cost: about arccosh(sqrt(n) / c) / sqrt(2 tolerance (1 - mu)) rounds of four functions.
 
@@ -282,7 +281,7 @@ def certified_norm(
 
     if not 0.0 <= guess < 1.0 - _LEAST_GAP:  # NaN fails too
         return 1.0
-    # About twice as many as are needed if the guess is right; if it is not, more bring little.
+    # About twice the number needed if the guess is right; if it is not, more bring little.
     away = tolerance * (1.0 - guess)
     last = min(
         most_steps, math.ceil(2.0 * math.log(graph.num_users / _COMPONENT) / math.sqrt(away))
@@ -296,17 +295,17 @@ def certified_norm(
     # Error of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
     # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
     removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
-    degree = int(graph.degrees.max())  # a term of a mean goes through so many additions at most:
+    degree = int(graph.degrees.max())  # upper bound on the additions of a mean:
     additions = min(kernels.PART, degree) + -(-degree // kernels.PART)
     kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
 
     def norms_of(functions: Floats) -> Floats:
-        """Return at least the norms of the columns."""
+        """Return upper bounds on the norms of the columns."""
         norms: Floats = np.sqrt(np.einsum("i,ij,ij->j", pi, functions, functions))
         return norms * (1.0 + loss_of_norms)
 
     def remove_known(functions: Floats) -> None:
-        """Subtract in place what columns have of the known eigenfunctions."""
+        """Subtract in place the components of columns along the known eigenfunctions."""
         functions -= known @ _products(pi, known, functions)[0]
 
     current = entropy.generator().standard_normal((num_users, _NUM_STARTS)) / np.sqrt(pi)[:, None]
@@ -349,24 +348,24 @@ def _bounds(beta: float, norms: Floats, rest: Floats, step: int) -> Floats:
     return np.where((rest > 0.0) & (growth < 100.0), bounds, np.inf)
 
 
-#: Most users for whom all eigenpairs are computed at once.
+#: Largest number of users for whom all eigenpairs are computed at once.
 DENSE_USERS = 400
 
-# Default pairs where an application of the walk is cheap, else none: then
-# only the second eigenvalue is sought.
+# Default number of pairs if an application of the walk is cheap, otherwise none: then only the
+# second eigenvalue is sought.
 _DEFAULT_PAIRS = 8
 _CHEAP_ENTRIES = 4_000_000
 
-# Where the remainder mixes slower than this, more pairs pay: this number instead.
+# If the remainder mixes slower than this, more pairs pay: this number instead.
 _SLOW, _MORE_PAIRS = 0.9, 64
 
-# The certified norm may be above the eigensolver's by this share of its distance from 1.
+# Largest excess of the certified norm over the eigensolver's, as a share of its distance from 1.
 _TOLERANCE = 0.01
 
-# Where the rest alone is asked for, its residual may be this, of matrices of norm 1.
+# Residual of the eigensolver if only the remainder is asked for, for matrices of norm 1.
 _ROUGH = 1e-4
 
-# Neighbours that an eigensolver and a certificate may go through; it takes 10 to 30 seconds.
+# Neighbours that an eigensolver and a certificate may visit; it takes 10 to 30 seconds.
 _MOST_VISITS = 8_000_000_000
 _LEAST_STEPS = 400
 _LEAST_RESTARTS = 20
@@ -374,27 +373,27 @@ _LEAST_RESTARTS = 20
 # Above this, numbers of rounds are not exact as floats.
 _MOST_ROUNDS = 2**53
 
-# Added to powers, which may underflow; no bound below it would be told from 0.
+# Added to powers, which may underflow; smaller bounds are as good as 0.
 _SMALLEST = 1e-280
 
-#: The last operations on a number, a power or a sum of squares by pairs change it by less than
-# this, relative to itself.
+#: Upper bound on the relative change of a number by its last operations, a power or a sum of
+#: squares by pairs.
 MARGIN = 2.0**-46
 
 # Mask of the binary digits of a float that `coarse` drops: a part in 10^10.
 _LAST_DIGITS = (1 << 20) - 1
 
-_SEED = 2204_03919  # any number will do, as long as it is the same
+_SEED = 2204_03919  # any fixed number will do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spectrum:
-    """What is known of the eigenvalues of a walk on a connected graph.
+    """Certified bounds on the eigenvalues of a walk on a connected graph.
 
-    ``remainder`` is at least the norm of the walk matrix without the pairs of the deflation and the
-    constants, but for the small probability that its certificate states. The second
-    eigenvalue is 1 for a bipartite graph without laziness: the walk never forgets on which side it
-    began, and no privacy can be claimed from mixing.
+    ``remainder`` is an upper bound on the norm of the walk matrix without the pairs of the
+    deflation and the constants, except with the small probability that its certificate states. The
+    second eigenvalue is 1 for a bipartite graph without laziness: the walk never forgets its first
+    side, and no privacy can be claimed from mixing.
     """
 
     stationary_law: Floats = field(repr=False)
@@ -406,10 +405,10 @@ class Spectrum:
 
     @property
     def second_eigenvalue(self) -> float:
-        """At least the second-largest modulus lambda of an eigenvalue, in [0, 1].
+        """Upper bound on the second-largest modulus lambda of an eigenvalue, in [0, 1].
 
         By Weyl's inequality no eigenvalue is farther than the deviation from one of the deflated
-        matrix, whose second-largest modulus is that of a pair or the norm of the rest.
+        matrix, whose second-largest modulus is the modulus of a pair or the norm of the rest.
         """
         largest = float(np.abs(self.deflation.eigenvalues).max(initial=0.0))
         modulus = max(largest, self.remainder) + self.deflation.deviation
@@ -417,11 +416,11 @@ class Spectrum:
 
     @property
     def spectral_gap(self) -> float:
-        """At most 1 - lambda; 0 if the walk does not mix, or that could not be excluded."""
+        """Lower bound on 1 - lambda; 0 if the walk does not mix, or that could not be excluded."""
         return max(0.0, math.nextafter(1.0 - self.second_eigenvalue, 0.0))
 
     def drift(self, rounds: int) -> float:
-        """Return at least t epsilon L^(t-1), by which t rounds of P and of P' differ."""
+        """Return an upper bound t epsilon L^(t-1) on the difference of t rounds of P and of P'."""
         deviation = self.deflation.deviation
         if rounds == 0 or deviation == 0.0:
             return 0.0
@@ -429,24 +428,24 @@ class Spectrum:
         return rounds * deviation * power * (1.0 + MARGIN)
 
     def chi_squares(self, rounds: int) -> Floats:
-        """Return at least V_i of the second theorem of `spectral_position_bounds`."""
+        """Return upper bounds on V_i of the second theorem of `spectral_position_bounds`."""
         drift = self.drift(2 * rounds) / self.stationary_law
         chi_squares: Floats = self._excesses(2 * rounds) + drift
         return coarse(chi_squares * (1.0 + MARGIN), up=True)
 
     def largest_deviations(self, rounds: int) -> Floats:
-        """Return at least max_j abs(P_i(j) / pi_j - 1) for each start i."""
+        """Return upper bounds on max_j abs(P_i(j) / pi_j - 1) for each start i."""
         excesses, pi = self._excesses(rounds), self.stationary_law
         drift = self.drift(rounds) / (np.sqrt(pi) * math.sqrt(float(pi.min())))
         away: Floats = np.sqrt(excesses) * math.sqrt(float(excesses.max())) + drift
         return coarse(away * (1.0 + MARGIN), up=True)
 
     def _excesses(self, rounds: int) -> Floats:
-        """Return at least D_i of the first theorem."""
+        """Return upper bounds on D_i of the first theorem."""
         deflation, pi = self.deflation, self.stationary_law
         base = power_above(self.remainder, rounds)
         moduli = np.maximum(np.abs(deflation.eigenvalues), self.remainder).tolist()
-        # The difference of two powers loses what the larger one is off by.
+        # The difference of two powers loses the error of the larger one.
         extra = np.array(
             [power_above(each, rounds) - base * (1.0 - 4.0 * MARGIN) for each in moduli]
         )
@@ -459,16 +458,16 @@ class Spectrum:
 
 
 def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None = None) -> Spectrum:
-    """Return the spectrum of a walk on a connected graph, its second eigenvalue from above.
+    """Return the spectrum of a walk on a connected graph, with upper bounds on the eigenvalues.
 
-    Whatever the eigensolver says: where that fails to converge, the gap may come out too small, or
-    0. All eigenpairs of up to 400 users are computed, else the leading ``num_pairs``, by default 8,
-    or 64 where what is left mixes slowly, or none above 4 million pairs of neighbours. Start
-    vectors come from a fixed seed.
+    They hold for any output of the eigensolver: if it fails to converge, the gap may come out too
+    small, or 0. All eigenpairs of up to 400 users are computed, otherwise the leading
+    ``num_pairs``, by default 8, or 64 if the remainder mixes slowly, or none above 4 million pairs
+    of neighbours. Start vectors come from a fixed seed.
 
     Implicitly restarted Lanczos (ARPACK); a polynomial of random vectors for the certificate. Up to
     400 users a dense eigensolver, whose errors are bounded afterwards, and no chance. Work is
-    capped: where the gap is too small for that, it is given as 0 or too small.
+    capped: if the gap is too small for that, it is given as 0 or too small.
     """
     from scipy.sparse import dia_array
 
@@ -476,7 +475,7 @@ def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None 
     scale = dia_array((1.0 / np.sqrt(graph.degrees)[None, :], [0]), shape=(root.size, root.size))
     matrix = (1.0 - laziness) * (scale @ graph.matrix() @ scale)
     if root.size <= DENSE_USERS:
-        # The constant function goes to -2, where it is the first and nothing else is.
+        # The constant function is moved to -2, where it is the first and alone.
         dense = matrix.toarray() + laziness * np.eye(root.size) - 3.0 * np.outer(root, root)
         _, vectors = np.linalg.eigh(0.5 * (dense + dense.T))
         # With Deflation's theorem for all pairs, I - Pi = 0 and C = 0.
@@ -519,7 +518,7 @@ def _eigensolver(
 ) -> tuple[Floats, float]:
     """Return ARPACK's orthonormal vectors in columns, and the modulus of the remainder.
 
-    One pair more than wanted tells the latter; without pairs three digits of it are enough.
+    One pair more than wanted gives the latter; without pairs three digits of it are enough.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -539,7 +538,7 @@ def _eigensolver(
         values, vectors = error.eigenvalues, error.eigenvectors
     order = np.argsort(-np.abs(values), kind="stable")
     kept = order[: min(num_pairs, max(values.size - 1, 0))]
-    # Whatever it is, the certificate holds.
+    # The certificate holds for any value of it.
     rest = float(np.abs(values[order[kept.size]])) if values.size else _SLOW
     return vectors[:, kept].reshape(start.size, -1), rest
 
@@ -552,13 +551,13 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     spectrum : Spectrum
         Of the walk.
     rounds : int
-        How many rounds t, in [0, 2^53].
+        Number of rounds t, in [0, 2^53].
 
     Returns
     -------
     PositionBounds
         With the stationary law pi as reference, and method ``"spectral"``. ``low`` errs
-        downwards, ``high`` upwards. Where the walk has not mixed, ``low`` is 0.
+        downwards, ``high`` upwards. If the walk has not mixed, ``low`` is 0.
 
     Raises
     ------
@@ -577,7 +576,7 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     c_k = max(abs(theta_k), mu)^t - mu^t.
 
     *Proof.* P and P' both fix the constants, and on their complement, the functions of mean zero,
-    have norm at most L: the norm lambda' of P' there is at most max(abs(theta_1), mu), that of P
+    have norm at most L: the norm lambda' of P' there is at most max(abs(theta_1), mu), P's norm
     at most lambda' + epsilon. As P^t - P'^t = sum_s P^s (P - P') P'^(t-1-s), and P - P' vanishes
     on constants, its norm is at most t epsilon L^(t-1); and the norms of e_i and e_j give the
     second term. For the first, e_i = 1 + sum_k psi_k(i) psi_k + r_i with r_i in the range of
@@ -596,8 +595,8 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
     = P^(2t)(i, i) / pi_i - 1, by reversibility.
 
     V_i is bounded by the first theorem at 2t with j = i. Without eigenpairs
-    V_i <= lambda^(2t) (1/pi_i - 1): what is sharper here is that a slow eigenfunction counts at the
-    places where it is large only.
+    V_i <= lambda^(2t) (1/pi_i - 1): it is sharper since a slow eigenfunction counts only at the
+    places where it is large.
 
     Powers and sums are widened by 2^-46 of themselves. Cost: O(num_users K).
 
@@ -640,9 +639,9 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
 
 
 def rounds_to_mix(spectrum: Spectrum, separation: float = 0.01) -> int:
-    """Return after how many rounds the spectrum shows 1 - min_{i, j} P_i(j) / pi_j below this.
+    """Return the number of rounds until the spectrum shows 1 - min_{i, j} P_i(j) / pi_j below this.
 
-    Errs upwards: the walk may have mixed earlier, and every later round will do too.
+    Errs upwards: the walk may have mixed earlier, and stays mixed in all later rounds.
     """
 
     def is_mixed(rounds: int) -> bool:
@@ -671,7 +670,7 @@ def coarse(values: Floats, *, up: bool) -> Floats:
 
 
 def power_above(modulus: float, rounds: int) -> float:
-    """Return at least modulus^rounds, for a modulus in [0, 1]; 0 only if it is."""
+    """Return an upper bound on modulus^rounds, for a modulus in [0, 1]; 0 only if it is 0."""
     if modulus == 0.0 and rounds > 0:
         return 0.0
     return float(modulus**rounds) * (1.0 + MARGIN) + _SMALLEST
