@@ -7,7 +7,7 @@
 >>> result.num_users
 1000
 
-What most programs need is here; all else is in the folder of its capability: ``sdp.randomizers``,
+Names that most programs need are here; others are in folders by capability: ``sdp.randomizers``,
 ``sdp.groups``, ``sdp.network``, ``sdp.monitoring``, ``sdp.leakage``, ``sdp.accounting``,
 ``sdp.collection`` (files and reports), ``sdp.deploy`` and ``sdp.estimation``. Names are loaded when
 they are first used, so that importing stays quick; ``__init__.pyi`` lists them.
@@ -18,5 +18,5 @@ from shuffledp.core.shown import register_renderer
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)
 
-# Results are data, reports know how to show them; here, above both, they meet.
+# Results are data, and the report package displays them; here, above both, they are connected.
 register_renderer("shuffledp.report")

@@ -238,7 +238,7 @@ def test_a_plan_with_dummies_survives_its_file(tmp_path, asked):
     ("old", "new", "message"),
     [
         ('"schema": 2', '"schema": 1', "has schema 1, not 2"),
-        ("laplace:2.0:27", "laplace:1.9:27", "dummies that miss its target"),
+        ("laplace:2.0:27", "laplace:1.9:27", "only guarantees epsilon <= "),
         ("laplace:2.0:27", "laplace:2.0:20", "dummies .* give no finite epsilon"),
         ("laplace:2.0:27", "laplace:2.0", "is no plan .* is no law"),
         ('"k-rr"', '"optimized-unary"', "which are those for frequencies with dummies"),
@@ -248,6 +248,26 @@ def test_files_whose_dummies_miss_the_target_are_refused(tmp_path, old, new, mes
     path = with_dummies().save(tmp_path / "plan.json")
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises((DataError, ParameterError, OutOfRegimeError), match=message):
+        sdp.Plan.load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"target_epsilon": 1.0', '"target_epsilon": 0.01', "target epsilon <= 0.01, and its"),
+        ('"rounds": 1', '"rounds": 0', "rounds = 0 is below 1"),
+        ('"num_users": 1000', '"num_users": "many"', "num_users = 'many'"),
+        ('"target_delta": 1e-06', '"target_delta": 7', "delta = 7"),
+        ('"binding": "epsilon"', '"binding": "none"', "binding = 'none'"),
+    ],
+)
+def test_numbers_that_no_plan_has_are_refused(tmp_path, old, new, message):
+    question = sdp.Categories(["yes", "no"])
+    path = sdp.plan(question, num_users=1000, epsilon=1.0, delta=1e-6).save(tmp_path / "plan.json")
+    written = path.read_text()
+    assert old in written
+    path.write_text(written.replace(old, new))
+    with pytest.raises(DataError, match=message):
         sdp.Plan.load(path)
 
 

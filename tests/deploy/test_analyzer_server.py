@@ -9,7 +9,8 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.composition.release import StatedRelease
 from shuffledp.core.errors import BudgetError, DataError
-from shuffledp.deploy.analyzer_server import AnalyzerWatch
+from shuffledp.deploy.analyzer_server import AnalyzerWatch, analyzer_service
+from shuffledp.deploy.servers import http_server
 
 
 def test_an_analyzer_says_how_it_is(tmp_path, capsys):
@@ -44,3 +45,14 @@ def test_an_analyzer_says_how_it_is(tmp_path, capsys):
     assert events == [
         "published", "batch_refused", "budget_refused", "shuffler_away", "shuffler_back",
     ]  # fmt: skip
+
+
+def test_refused_batches_are_tried_again_when_settings_are_read_again(make, monkeypatch):
+    settings, works = make()[2], []
+    monkeypatch.setattr(http_server, "application", lambda _, work, **__: works.extend(work))
+    monkeypatch.setattr(http_server, "on_hangup", lambda reload, watch: (reload, watch))
+    with analyzer_service(lambda: settings):
+        reload, watch = works[1]()
+        watch.refused(5, BudgetError("spent"))
+        reload()()
+        assert watch.refusals == {}

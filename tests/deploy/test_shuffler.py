@@ -93,9 +93,7 @@ def test_a_fetched_batch_whose_file_could_not_be_deleted_is_deleted_later(tmp_pa
         advance(shuffler, at(0, OVER))
         with monkeypatch.context() as patch:
             patch.setattr("pathlib.Path.unlink", fails)
-            with pytest.raises(
-                OutputError, match=r"cannot delete .* no permission"
-            ):
+            with pytest.raises(OutputError, match=r"cannot delete .* no permission"):
                 shuffler.forget(1)
         assert list(tmp_path.glob("batch-*"))
         advance(shuffler, at(1))

@@ -7,6 +7,7 @@ import re
 import polars as pl
 import pytest
 
+import shuffledp as sdp
 from golden.schemas import found_in
 from shuffledp.cli.main import main
 from shuffledp.collection.output import MARKER_FILE
@@ -267,6 +268,26 @@ def test_weak_promises_are_called_by_their_name_and_not_refused(here, capsys):
 def test_a_large_delta_is_warned_about(here, capsys):
     assert run("--domain", "yes,no,refused", target=["--epsilon", "1", "--delta", "0.001"]) == 0
     assert "warning: delta = 0.001 is not below 1/num_users" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--dummies", "poisson:0.1"], "leave out --dummies"),
+        (["--graph", "edges.csv", "--lazy", "0.5"], "leave out --graph, --lazy"),
+        (["--shuffler", "mallows", "--alpha", "2"], "leave out --shuffler, --alpha"),
+        (["--clip"], "leave out --clip"),
+        (["--seed", "1", "--ledger", "ledger.json"], "spends nothing: no --ledger"),
+        (["--shuffler", "uniform", "--processes", "2"], "--processes is for one machine"),
+    ],
+)
+def test_spark_ignores_no_option(here, capsys, options, message):
+    question = sdp.Categories(["yes", "no", "refused"])
+    sdp.plan(question, num_users=2000, epsilon0=2.0, delta=1e-8).save("plan.json")
+    spark = ["--engine", "spark", "--plan", "plan.json", "--id", "id"]
+    assert run(*options, table="answers.parquet", target=spark) == 2
+    assert message in capsys.readouterr().err
+    assert not (here / "results").exists()
 
 
 def test_an_existing_folder_is_refused_before_anything_is_read(here, capsys):

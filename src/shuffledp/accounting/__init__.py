@@ -1,4 +1,4 @@
-"""Accounting for collections that repeat: releases that compose, budgets, and what still fits.
+"""Accounting for repeated collections: composition of releases, and privacy budgets.
 
 >>> from shuffledp import accounting
 >>> daily = accounting.ShuffledRelease(epsilon0=1.0, num_users=100_000)
@@ -8,7 +8,7 @@ Composition(365 x ShuffledRelease(epsilon0=1, num_users=100000) + 1 x StatedRele
 >>> round(year.epsilon(delta=1e-6).upper, 2)
 0.39
 
-A guarantee is for each user, and the same users are taken to be in every release. Docs:
+A guarantee is for each user, and the same users are assumed to be in every release. Docs:
 guides/accounting.
 
 Names are loaded when they are first used, so that importing this module stays quick.

@@ -1,4 +1,4 @@
-"""The guarantee of shuffled collections as asked for, and the one number that is missing."""
+"""``account``: central guarantees of shuffled collections, for numbers or arrays of numbers."""
 
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -23,7 +23,7 @@ _NUMBERS = (
     "participation", "honest_fraction",
 )  # fmt: skip
 
-# Arguments about the randomizer: with a name, and all.
+# Arguments about the randomizer: its name and sizes, and all of them.
 _NAMED = ("randomizer", "domain_size", "dimension")
 _LAW = ("epsilon0", "channel", *_NAMED)
 
@@ -34,14 +34,14 @@ WholeT = TypeVar("WholeT")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Guarantees(Frames):
-    """Guarantees at many settings, one a row: what `account` returns where it is given arrays.
+    """Guarantees at many settings, one per row: the result of `account` for arrays.
 
     Parameters
     ----------
     settings : dict of list
         The arguments that were arrays, after broadcasting, by name.
     rows : tuple of Guarantee
-        One for each of their elements.
+        One for each element of the arrays.
     """
 
     settings: dict[str, list[Any]]
@@ -51,7 +51,7 @@ class Guarantees(Frames):
         return len(self.rows)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the settings, both ends of what was bounded, and the method, by name."""
+        """Return the settings, both ends of the computed parameter, and the method, by name."""
         asked = "epsilon" if isinstance(self.rows[0].epsilon, Bound) else "delta"
         return {
             **self.settings,
@@ -62,7 +62,7 @@ class Guarantees(Frames):
 
 
 class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
-    """What `account` takes by name: numbers, or arrays of them."""
+    """Keyword arguments of `account`: numbers, or arrays of numbers."""
 
     epsilon0: NumberT | None
     num_users: WholeT | None
@@ -103,9 +103,9 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
         ``domain_size``, ``dimension`` and ``channel``.
     epsilon0 : float, optional
         Local privacy loss of each report in nats, >= 0. Needed unless ``profile``, ``channel`` or
-        ``schedule`` says it.
+        ``schedule`` states it.
     num_users : int, optional
-        Number of users in one shuffled batch, at least 1. Needed unless ``schedule`` says it.
+        Number of users in one shuffled batch, at least 1. Needed unless ``schedule`` states it.
     epsilon, delta : float, optional
         Exactly one of them; the other is bounded.
     randomizer : str, optional
@@ -116,7 +116,7 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     channel : path, optional
         A file with the channel matrix of a randomizer of your own.
     rounds : int
-        How often the collection is repeated about the same people.
+        Number of times that the collection takes place about the same people.
     schedule : path, optional
         A file with all rounds, which may differ, instead of the arguments above.
     sampled : int, optional
@@ -127,7 +127,7 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
         Share of the users that is honest for certain; only these count.
     dummies : DummyLaw or str, optional
         Law of the reports that belong to nobody, such as ``"laplace:2.025:27"``. Where the shuffler
-        adds them, ``num_users`` is 1 by default: the others may do what they like. With
+        adds them, ``num_users`` is 1 by default: the other users are not trusted. With
         ``epsilon0=math.inf`` reports are the values.
     method : str
         Name of a method of the accountant; the smallest sound one by default. For single rounds.
@@ -137,8 +137,8 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     Returns
     -------
     Guarantee, or Guarantees
-        The computed one of the two as a `Bound`, whose upper end is proved. With arrays one for
-        each of their elements after broadcasting, in C order, as a table that has ``to_dict()``,
+        The computed parameter is a `Bound`, whose upper end is proved. With arrays, one guarantee
+        for each element after broadcasting, in C order, as a table that has ``to_dict()``,
         ``to_polars()`` and ``to_pandas()``.
 
     Raises
@@ -173,7 +173,7 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Terms:
-    """What `account` is asked, by the names of its arguments."""
+    """Arguments of `account`, by name."""
 
     profile: LocalProfile | None = None
     epsilon0: Any = None
@@ -227,8 +227,8 @@ class Terms:
         if self.sampled is None:
             how: Any = {"num_users": honest, "participation": self.participation}
             return ShuffledRelease(profile=profile, dummies=dummies, **how) * times
-        # Whoever draws does not know who is honest, so a batch holds about that share of them.
-        # Only batches of honest users have a size that is certain.
+        # Users are drawn without regard to honesty, so a batch holds about that share of honest
+        # ones. Their number in a batch is certain only if all users are honest.
         if self.honest_fraction != 1.0:
             raise ParameterError(
                 "sampled does not go with honest_fraction: give the honest users as num_users, and "
@@ -239,7 +239,7 @@ class Terms:
         return ShuffledRelease(profile=profile, **drawn) * times
 
     def law(self) -> LocalProfile:
-        """Return the law of one report, which only one of the arguments tells."""
+        """Return the law of one report, from the one argument that states it."""
         if self.profile is not None:
             if self._given(*_LAW):
                 raise ParameterError(

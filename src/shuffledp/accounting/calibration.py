@@ -1,6 +1,6 @@
 """Calibration: the extremal epsilon0, number of users or of rounds that meets a central target.
 
-Four numbers decide over a collection, once or repeated: epsilon0, the number of users, the number
+Four numbers describe a collection, once or repeated: epsilon0, the number of users, the number
 of rounds, and the target (epsilon, delta). Given all but one, `calibrate` finds the last. Every
 answer has been checked with the accountant before it is returned: the target is met *at* the number
 given, not near it.
@@ -37,25 +37,25 @@ from shuffledp.core.shown import Shown
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
 LARGEST_EPSILON0 = 40.0
 
-# The neighbourhood of an answer is looked for at so wide an end, until so short a step or so often.
+# Rough search for an answer: width of the ends, step at which it stops, and most evaluations.
 _COARSE_WIDTH = 1e-4
 _COARSE_STEP = 1e-3
 _MOST_GUESSES = 6
 
-# About how far off that ends, relatively.
+# Approximate relative error of its result.
 _GUESS_SPREAD = 2e-5
 
-# Below this a target is met with as much local noise; shuffling is not worth its round-off.
+# Local noise alone meets targets below this; amplification would be lost in round-off.
 _SMALLEST_EPSILON = 1e-12
 
 # Largest batch that is sought.
 _MOST_USERS = 10**13
 
-# Users up to this are found exactly, larger numbers to this fraction of themselves, where each try
-# is a composition; and in how many parts of itself the strength of several rounds is counted.
+# Where each try is a composition: numbers of users up to the first are found exactly, larger ones
+# to one part in it; and the second is the number of steps in a strength without amplification.
 _EXACT_USERS_BELOW, _PARTS = 1_000, 2_000
 
-# Where one round is at its share of epsilon with at most this probability, it tells where all are.
+# Largest delta of one round, at its share of epsilon, for which one round gives the first guess.
 _RARE = 0.05
 
 
@@ -74,8 +74,8 @@ def largest_epsilon0(
     """Return the largest epsilon0 with which one shuffled batch meets a central target.
 
     At least ``epsilon``, at most 40; errs downwards by the tolerance. The privacy of a profile must
-    not improve with epsilon0. About eight calls of the accountant for one end, some at a wide one
-    only, which finds the neighbourhood of the answer.
+    not improve with epsilon0. About eight calls of the accountant for an upper end, some of which
+    ask for a wide one only, to guess the answer.
     """
     users = require_at_least("num_users", num_users, 1)
     target, allowed = _checked_target(epsilon, delta)
@@ -107,7 +107,7 @@ def largest_epsilon0(
 def _guess(
     delta_at: Callable[[float], float], num_users: int, epsilon: float, delta: float
 ) -> float:
-    """Return an epsilon0 that about meets a target, from a few rough values of delta.
+    """Return an epsilon0 that approximately meets a target, from a few rough values of delta.
 
     In a large crowd epsilon = s sqrt(4 ln(1/delta) / n) with the strength s = 2 sinh(epsilon0 / 2)
     is roughly right: ln(1/delta) falls like a power of s, the second to begin with.
@@ -134,7 +134,7 @@ def _guess(
 
 
 def _strength(epsilon0: float) -> float:
-    """Return 2 sinh(epsilon0 / 2), which epsilon is about in proportion to in a large crowd."""
+    """Return 2 sinh(epsilon0 / 2), to which epsilon is about proportional in a large crowd."""
     return 2.0 * math.sinh(0.5 * min(epsilon0, 100.0))
 
 
@@ -144,12 +144,12 @@ def epsilon0_of_strength(strength: float, least: float) -> float:
 
 
 def _users_of_one_round(profile: LocalProfile, epsilon: float, delta: float) -> int:
-    """Return the fewest users for one round; more than anybody has where that many are too few."""
+    """Return the fewest users for one round; one more than 1e13 if 1e13 are too few."""
     least = -math.log(delta)
     met = math.nextafter(least, math.inf)
 
     def exponent(num_users: int) -> float:
-        """Return -ln delta, about in proportion to the users; above that asked where it is met."""
+        """Return -ln delta, about proportional to the users; above the target where it is met."""
         found = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False).upper
         if found > delta:
             return -math.log(found)
@@ -223,7 +223,7 @@ def largest_local_epsilon(
 ) -> float:
     """Return the largest epsilon0 for this number of rounds within a target, at most 40.
 
-    By default of any randomizer. Errs downwards, by less than one part in a thousand. About five
+    The default is any randomizer. Errs downwards, by less than one part in a thousand. About five
     compositions, each at another epsilon0: up to some seconds for binary randomized response at a
     tiny delta.
     """
@@ -231,11 +231,11 @@ def largest_local_epsilon(
     target, allowed = _checked_target(epsilon, delta)
     make = profile_for or (lambda epsilon0: LocalProfile(epsilon0=epsilon0))
 
-    # Without any amplification the target is met at epsilon / rounds, but for some roundings.
+    # Without any amplification the target is met at epsilon / rounds, up to rounding.
     certain = target / times * (1.0 - 1e-12)
     if certain >= LARGEST_EPSILON0:
         return LARGEST_EPSILON0
-    # Epsilon is about in proportion to the strength, which is counted in parts of a certain one.
+    # Epsilon is about proportional to the strength, which is counted in parts of a certain one.
     unit = _strength(certain) / _PARTS
 
     def at(parts: int) -> float:
@@ -249,7 +249,7 @@ def largest_local_epsilon(
         )
         return epsilon_upper(release * times, allowed)
 
-    # To begin with: that of one round at its share, or by the central limit.
+    # First guess: the strength of one round at its share, or from the central limit.
     level = _level_of_one(times, allowed)
     if level is None or participation < 1.0:
         strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
@@ -270,7 +270,7 @@ def largest_local_epsilon(
 
 
 def _level_of_one(rounds: int, delta: float) -> float | None:
-    """Return the delta at which one round has about its share of epsilon; None in many rounds.
+    """Return the delta at which one round has about its share of epsilon; None for many rounds.
 
     By Cramer's theorem a sum of losses is large where about each is at its own share.
     """
@@ -288,7 +288,7 @@ def epsilon_upper(releases: Composable, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Shown):
-    """A repeated collection of which one number was missing, ``found``; see `calibrate`."""
+    """A repeated collection whose number named ``found`` was computed; see `calibrate`."""
 
     found: str
     epsilon0: float

@@ -1,13 +1,12 @@
 """Channel matrices in files: rows inputs, columns outputs, entries Pr[output | input].
 
 Text is read exactly, as fractions. If every row sums to exactly 1, the matrix *is* the law. Where
-decimals were rounded, a row sums to 1 nearly, and is divided by its sum. What is accounted for is
-then the law after that, which is not quite the one that was meant, and nothing in the file tells
-how far off a small entry is: `ChannelMatrix.caution` says so, and fractions like 1/3 avoid it.
+decimals were rounded, a row sums to 1 nearly, and is divided by its sum. The guarantee is then for
+the divided law, which is not quite the intended one, and the file does not show how far off a
+small entry is: `ChannelMatrix.caution` says so, and fractions like 1/3 avoid it.
 
-What the first row and the first column of a text file are is told by rules that never take
-probabilities for labels: a row that were left out as a header would make the channel look more
-private than it is.
+The rules that recognize labels in the first row and the first column never take probabilities for
+labels: a row that was left out as a header would make the channel look more private than it is.
 """
 
 import csv
@@ -34,8 +33,8 @@ from shuffledp.core.profile import LocalProfile
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
-# A whole number is kept apart, since it may be a label too. Bounded, so that no text is dear to
-# read: exponents of up to three digits, and no entry of more than 400 characters.
+# Decimals and fractions, bounded so that no text is costly to parse: exponents of up to three
+# digits, and no entry of more than 400 characters.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?|[+-]?\d+\s*/\s*0*[1-9]\d*")
 _LIKE_A_NUMBER = re.compile(r"|[+-]?(nan|inf|infinity)|[+-]?[\d.].*", re.IGNORECASE)
 _LONGEST = 400
@@ -88,11 +87,11 @@ def _parts(
 ) -> tuple[list[str] | None, list[str] | None, list[list[str]]]:
     """Separate labels of inputs and outputs from entries.
 
-    Labels are what does not look like a number; an empty corner says that both have labels.
+    Cells that do not look like numbers are labels; an empty corner means labels on both sides.
     """
     corner, *first = grid[0]
     are_words = all(not _LIKE_A_NUMBER.fullmatch(cell) for cell in first or [corner])
-    # Probabilities below an empty corner are a row whose label is missing.
+    # An empty corner followed by probabilities begins a row whose label is missing.
     has_header = are_words or (corner == "" and all(cell.isdecimal() for cell in first))
     rows = grid[1:] if has_header else grid
     require_size(len(rows), len(rows[0]) if rows else 0, origin)
@@ -125,7 +124,7 @@ _MOST_EXACT_CELLS = 10**5
 # Sums of doubles are no closer to 1.
 _ROUND_OFF = 1e-12
 
-# Relative errors in a claimed ratio: of a law that is exact, and of one in rounded decimals.
+# Relative tolerance of a claimed ratio: for an exact law, and for rounded decimals.
 _EXACT_CLAIM, _ROUNDED_CLAIM = 1e-12, 1e-9
 
 
@@ -133,8 +132,8 @@ _EXACT_CLAIM, _ROUNDED_CLAIM = 1e-12, 1e-9
 class ChannelMatrix:
     """A local randomizer written out: Pr[output | input], each row divided by its sum.
 
-    ``exact`` is the same in fractions, if every row sums to exactly 1 and there are at most 1e5
-    entries; ``largest_correction`` is how far from 1 the sum of a row was.
+    ``exact`` holds the same entries as fractions, if every row sums to exactly 1 and there are at
+    most 1e5 entries; ``largest_correction`` is the largest distance of a row's sum from 1.
     """
 
     inputs: tuple[str, ...]
@@ -145,7 +144,7 @@ class ChannelMatrix:
 
     @property
     def caution(self) -> str | None:
-        """What has to be said where rows had to be divided by their sums, or None."""
+        """Caution to publish where rows were divided by their sums, or None."""
         if self.largest_correction <= _ROUND_OFF:
             return None
         return (
@@ -155,7 +154,7 @@ class ChannelMatrix:
         )
 
     def profile(self, *, claimed_epsilon0: SupportsFloat | None = None) -> LocalProfile:
-        """Return the profile of the matrix, with its own loss, once a claim is checked."""
+        """Return the profile of the matrix, with its own loss, after checking a claim."""
         if claimed_epsilon0 is not None:
             self.require_claim(claimed_epsilon0)
         return channel_rows.channel_profile(self.rows if self.exact is None else self.exact)
@@ -210,7 +209,7 @@ def open_channel(path: str | PathLike[str]) -> ChannelMatrix:
 
 
 def _labels(labels: list[str] | None, count: int, what: str) -> tuple[str, ...]:
-    """Return the labels, or numbers from 1; refused if one is empty or stands twice."""
+    """Return the labels, or numbers from 1; refuse empty and repeated labels."""
     if labels is None:
         return tuple(str(number + 1) for number in range(count))
     if "" in labels:
@@ -224,7 +223,7 @@ def _labels(labels: list[str] | None, count: int, what: str) -> tuple[str, ...]:
 def _entries(
     cells: Sequence[str], where: str, outputs: tuple[str, ...]
 ) -> tuple[tuple[Fraction, ...], Fraction]:
-    """Return the entries of a row, exact and >= 0, and by how much they sum to more than 1."""
+    """Return the exact entries of a row, all >= 0, and the excess of their sum over 1."""
     entries = []
     for column, cell in enumerate(cells):
         entry = parse_entry(cell)

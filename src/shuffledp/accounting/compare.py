@@ -1,6 +1,6 @@
-"""Every bound of the accountant side by side, above the end that no analysis can go below.
+"""Comparison of all bounds of the accountant, with the end that no analysis can go below.
 
-Which methods there are is read from the accountant's registry, never listed here.
+The methods are read from the accountant's registry, never listed here.
 """
 
 import math
@@ -20,16 +20,16 @@ from shuffledp.core.errors import OutOfRegimeError, PrecisionError
 from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 
-# By how much two ends that meet may cross by rounding, relative to them.
+# Relative amount by which two ends that meet may cross through rounding.
 _MEETING = 1e-8
 
-# What is told of a method as it is.
+# Fields of a method that are reported unchanged.
 _STATED = ("proved_here", "statement", "source")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One shuffled collection, and which of epsilon and delta is given.
+    """One shuffled collection, with either epsilon or delta given.
 
     The fields are the arguments of `compare_bounds`.
     """
@@ -55,12 +55,12 @@ class Scenario:
 
     @property
     def asked(self) -> str:
-        """The one that is bounded, ``"epsilon"`` or ``"delta"``."""
+        """The parameter that is bounded, ``"epsilon"`` or ``"delta"``."""
         return "delta" if self.delta is None else "epsilon"
 
     @property
     def given(self) -> float:
-        """The value of the other one."""
+        """Value of the given parameter."""
         return float(self.epsilon if self.delta is None else self.delta)  # type: ignore[arg-type]  # one of them is given
 
     def profile(self) -> LocalProfile:
@@ -70,9 +70,9 @@ class Scenario:
 
 
 class Standing(StrEnum):
-    """What a method has to say about a scenario.
+    """Outcome of a method for a scenario.
 
-    ``BOUND`` says more than the guarantee of a report without a shuffler, or is that guarantee.
+    ``BOUND`` is below the guarantee of a report without a shuffler, or is that guarantee.
     """
 
     BOUND = "bound"
@@ -85,7 +85,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparedBound:
-    """What one method gives: a value (rounded up), or the reason why there is none."""
+    """Result of one method: a value (rounded up), or the reason why there is none."""
 
     method: Method
     value: float | None
@@ -97,7 +97,7 @@ class ComparedBound:
 class BoundComparison(Frames):
     """All bounds on one scenario, smallest first, those without a value last.
 
-    ``lower`` is what explicit data prove unavoidable, rounded down; None where none are known.
+    ``lower`` is proved unavoidable by explicit data, rounded down; None where none are known.
     """
 
     scenario: Scenario
@@ -111,12 +111,12 @@ class BoundComparison(Frames):
 
     @property
     def title(self) -> str:
-        """What is compared, in a few words."""
+        """Title of the comparison."""
         return f"bounds on {self.scenario.asked}, smallest first"
 
     @property
     def useful(self) -> tuple[ComparedBound, ...]:
-        """Those that say something, smallest first."""
+        """Bounds with the standing ``BOUND``, smallest first."""
         return tuple(each for each in self.bounds if each.standing is Standing.BOUND)
 
     def columns(self) -> dict[str, list[Any]]:
@@ -133,7 +133,7 @@ class BoundComparison(Frames):
         return value / self.best if value is not None and self.best > 0.0 else None
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return everything as JSON values; the one asked for as ``{'lower', 'upper'}``."""
+        """Return everything as JSON values; the bounded parameter as ``{'lower', 'upper'}``."""
         scenario = self.scenario
         ends: dict[str, Any] = {
             "epsilon": scenario.epsilon,
@@ -173,7 +173,7 @@ def compare_bounds(
     k: int | None = None,
     dimension: int | None = None,
 ) -> BoundComparison:
-    """Evaluate every method of the accountant; what ``shuffledp bounds`` prints.
+    """Evaluate every method of the accountant, as ``shuffledp bounds`` does.
 
     Parameters
     ----------

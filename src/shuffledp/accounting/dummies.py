@@ -1,7 +1,7 @@
-"""The least dummies that meet a target: of one batch, and of several about the same people.
+"""Least dummies that meet a target: for one batch, and for several about the same people.
 
-Several are numbers that are reported bit by bit, one batch a level, or a question that is asked
-again every period. Of four batches and more discrete Gaussian tables have the least variance.
+Several batches are needed for numbers that are reported bit by bit, one batch per level, or a
+question that is repeated. From four batches on, discrete Gaussian tables have the least variance.
 """
 
 import math
@@ -29,14 +29,14 @@ _SHORT = Context(prec=5, rounding=ROUND_CEILING)
 # A table's ends have at most this share of delta where narrower ends would cost variance.
 _END_SHARE = 0.05
 
-# Steps of the half width, and of the scale, by which a rough answer is mended; and the share of it
-# that k-RR may need among dummies.
+# Most steps of the half width, or of the scale, that correct a rough answer; and the least share of
+# its scale that is tried where k-RR hides values, too.
 _MOST_STEPS, _LEAST_SHARE = 40, 0.02
 
 # The law that is returned where none is needed.
 _NARROWEST = DummyLaw(shape="laplace", scale=0.1, half_width=1)
 
-# Rates a bin of all users together.
+# Rates per bin, of all users together.
 _LEAST_RATE, _LARGEST_RATE = 1e-3, 1e7
 
 
@@ -50,7 +50,7 @@ def least_dummies(
     shapes: Sequence[str] = TABLES,
     most_half_width: int = LARGEST_HALF_WIDTH,
 ) -> DummyLaw:
-    """Return the dummies that cost least among those with which one shuffled batch meets a target.
+    """Return the least costly dummies with which one shuffled batch meets a target.
 
     Parameters
     ----------
@@ -60,13 +60,13 @@ def least_dummies(
         Central target, epsilon > 0 in nats, delta in (0, 1).
     sender : {"shuffler", "users"}
         A shuffler draws from a table, of least variance, and the target holds whatever the other
-        users do. Of users each sends Poisson numbers, of least mean.
+        users do. Users each send Poisson numbers, of least mean.
     num_users : int
         Honest users, who send dummies; makes no difference to a shuffler's.
     shapes : sequence of str
         Shapes of tables to choose from.
     most_half_width : int
-        Largest half width of a table: the mean number of dummies a bin.
+        Largest half width of a table: the mean number of dummies per bin.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def least_dummies(
     Raises
     ------
     InfeasibleTargetError
-        If no law meets the target; the message says what would do.
+        If no law meets the target; the message states a remedy.
 
     Notes
     -----
@@ -111,13 +111,13 @@ def least_dummies(
 
 
 def _delta(law: DummyLaw, profile: LocalProfile, epsilon: float, num_users: int = 1) -> float:
-    """Return the upper bound on delta by dummies."""
+    """Return the upper bound on delta with dummies."""
     uppers, _ = dummy_ends(profile, num_users, law, epsilon=epsilon, with_lower=False)
     return min(uppers.values())
 
 
 def _target(profile: LocalProfile, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return epsilon and delta that a pair of bins must meet, about; exact without delta0."""
+    """Return roughly the epsilon and delta that a pair of bins must meet; exact without delta0."""
     if epsilon >= profile.epsilon0 or profile.delta0 > 0.0:
         return epsilon, delta
     return hidden_epsilon(profile.epsilon0, epsilon), delta / hidden_share(profile, epsilon)
@@ -130,7 +130,7 @@ def _rough_scales(epsilon: float, delta: float) -> dict[str, float]:
 
 
 def _width(shape: str, scale: float, delta: float) -> int:
-    """Return about the least half width whose infinite loss has probability ``delta``."""
+    """Return approximately the least half width whose infinite loss has probability ``delta``."""
     end = min(max(0.5 * delta, 1e-300), 0.5)
     if shape == "laplace":
         return max(math.ceil(scale * math.log(math.tanh(0.5 / scale) / end)), 1)
@@ -158,7 +158,7 @@ def _least_table(
             ends *= 0.98
         else:  # ln delta is about in proportion to the square of the scale
             scale *= max(math.sqrt(math.log(delta) / math.log(min(found, 0.99))), 1.0 + 2e-4)
-    if noisy_curve(law(scale), profile) is not None:  # then less may be enough
+    if noisy_curve(law(scale), profile) is not None:  # then a smaller scale may be enough
         _, scale = last_above_first_below(
             lambda scale: _delta(law(scale), *asked),
             delta,
@@ -234,7 +234,7 @@ def _too_wide(profile: LocalProfile, epsilon: float, delta: float, widest: int) 
 # All ends of the tables together have this share of delta, which costs next to no variance.
 _LEVEL_END_SHARE = 0.01
 
-# What is assumed of each level alone is in its own sentences; of all together:
+# Assumptions about all levels together; each level has its own besides.
 _APART = (
     "The reports of each level and round are shuffled apart, or all of them as reports of their "
     "own: nothing links those of a user."
@@ -255,10 +255,10 @@ def level_guarantee(
     delta: float,
     rounds: int = 1,
 ) -> Guarantee:
-    """Return the guarantee of one batch a level, each under a shuffler's dummies of its own.
+    """Return the guarantee of one batch per level, each under a shuffler's dummies of its own.
 
-    For one user, whoever else lies. All batches take place ``rounds`` times about the same people,
-    which is what ``rounds`` of the guarantee says.
+    It holds for one user even if all others are dishonest. All batches take place ``rounds`` times
+    about the same people, which is the guarantee's ``rounds``.
     """
     found = guarantee_of(_releases(profiles, dummies, rounds), delta=delta)
     added = _ADDED.format(", ".join(map(str, dict.fromkeys(dummies))))
@@ -269,7 +269,7 @@ def level_guarantee(
 def _releases(
     profiles: Sequence[LocalProfile], dummies: Sequence[DummyLaw], rounds: int
 ) -> Composition:
-    """Return one release a level and round, of one user."""
+    """Return one release per level and round, of one user."""
     pairs = zip(profiles, dummies, strict=True)
     return Composition(
         (ShuffledRelease(profile=profile, num_users=1, dummies=law), rounds)
@@ -292,16 +292,16 @@ def least_level_dummies(
     profiles : sequence of LocalProfile
         Law of the report of each level; in the worst case all levels' reports differ.
     variances : sequence of float
-        How the variances of the dummies a bin are related, > 0.
+        Ratios of the variances of the dummies per bin, > 0.
     epsilon, delta : float
         Central target of all levels and rounds together, epsilon > 0 in nats, delta in (0, 1).
     rounds : int
-        How often each level takes place about the same people.
+        Number of times that each level takes place about the same people.
 
     Returns
     -------
     tuple of DummyLaw
-        A shuffler's, one a level, with scales of five digits: the accountant confirms that they
+        A shuffler's, one per level, with scales of five digits: the accountant confirms that they
         meet the target, and nearly none of smaller variance does.
 
     Raises
@@ -331,7 +331,7 @@ def least_level_dummies(
         releases = _releases(profiles, laws(factor), times)
         return releases.epsilon(asked[1], with_lower=False).upper
 
-    # What continuous normal laws would need; local noise and whole numbers make some difference.
+    # Variance that continuous normal laws would need; local noise and whole numbers change it.
     guess = shift / gaussian_parameter(*asked) ** 2
     how = {"guess": 1.001 * guess, "spread": 4e-3, "relative_tolerance": _LEVEL_TOLERANCE}
     _, factor = last_above_first_below(epsilon_at, asked[0], 1e-3 * guess, 8.0 * guess, **how)

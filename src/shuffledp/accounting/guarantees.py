@@ -28,7 +28,7 @@ def guarantee_for(
     """Return the guarantee of ``num_users`` shuffled reports of one randomizer.
 
     Exactly one of epsilon and delta is given; the other is bounded. Without its lower end it is
-    cheaper. With a shuffler's ``dummies`` one user is enough: the others may do what they like.
+    cheaper. With a shuffler's ``dummies`` one user is enough: the other users are not trusted.
     """
     how: Any = {"num_users": num_users, "method": method, "with_lower": with_lower}
     how["dummies"] = dummies
@@ -101,7 +101,7 @@ def _bounding(
     delta: float | None,
     **facts: int,
 ) -> Guarantee:
-    """Return the guarantee with the one that is not given bounded."""
+    """Return the guarantee, with a bound on the parameter that is not given."""
     require_one(epsilon, delta)
     if delta is not None:
         return Guarantee(epsilon=epsilon_at(delta=delta), delta=float(delta), **facts)

@@ -1,20 +1,20 @@
-"""``Ledger``: a privacy budget, and everything that was published against it.
+"""``Ledger``: a privacy budget, and all releases that were published against it.
 
-Whoever looks at one result before choosing the next collection composes *adaptively chosen
-parameters*. The composed privacy loss of whatever happened to be chosen is then no valid bound
+An analyst who sees one result before choosing the next collection composes *adaptively chosen
+parameters*. The composed privacy loss of the collections chosen is then no valid bound
 (arXiv:2602.06756v2 proves this of every exact, f-DP, accounting). Two filters are valid, each
-proved below. The first spending chooses, before which nothing was seen.
+proved below. The first spending selects one; no result has been seen before it.
 
 1. *Renyi*, unless sums admit more spendings like the first: the losses that hold with delta = 0
    add up to at most epsilon, or the Renyi divergences of one order, fixed beforehand, add up to at
-   most what converts to (epsilon, delta) (Rogers, Roth, Ullman, Vadhan 2016, arXiv:1605.08294;
-   Feldman, Zrnic 2021, arXiv:2008.11193; Canonne, Kamath, Steinke 2020, arXiv:2004.00010,
-   Proposition 12). Stated guarantees that fail with probability f reveal all; their total is kept
-   below a tenth of delta.
+   most the divergence that converts to (epsilon, delta) (Rogers, Roth, Ullman, Vadhan 2016,
+   arXiv:1605.08294; Feldman, Zrnic 2021, arXiv:2008.11193; Canonne, Kamath, Steinke 2020,
+   arXiv:2004.00010, Proposition 12). Stated guarantees that fail with probability f reveal all;
+   their total is kept below a tenth of delta.
 2. *Sums*: each spending is charged an epsilon_i that it has, exactly composed, at a
    delta_i fixed before it is made, and both add up to at most the budget (Rogers et al., basic
-   composition). delta_i is half of what is left, or all of it where half does not suffice. So a
-   first spending of exactly the budget's size fits.
+   composition). delta_i is half of the remaining delta, or all of it where half does not suffice.
+   So a first spending of exactly the budget's size fits.
 
 *Proof of 1, both rules together.* Let A be the transcripts on which the second rule held, total R.
 By the tower rule E_Q[(P/Q)^alpha; A] <= e^((alpha - 1) R), so by the conversion A contributes at
@@ -31,8 +31,8 @@ e^epsilon Q(S).
 A schedule whose parameters were fixed before the first result was seen needs no such care:
 ``adaptive=False`` composes it exactly, which is some per cent better.
 
-As JSON a ledger keeps what was released, not what it cost: a later version, with a sharper
-analysis, may find that it cost less. Floats keep every bit.
+As JSON a ledger keeps the releases, not their cost: a later version, with a sharper analysis, may
+find that they cost less. Floats keep every bit.
 """
 
 import functools
@@ -62,7 +62,7 @@ _NUMBER = int | float
 # Share of delta that is kept for failures of stated guarantees where parameters are adaptive.
 _FAILURE_SHARE = 0.1
 
-# A budget is a number of a few digits, and ten times 0.1 is to fit into 1.
+# Budgets are compared up to rounding, so that ten times 0.1 fits into 1.
 _SAME = 1.0 + 1e-12
 
 # Sums are worse for more spendings than this: delta_i has become very small.
@@ -85,16 +85,16 @@ _SUMS = "basic composition as a filter: Rogers, Roth, Ullman, Vadhan 2016, arXiv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """Something that was published.
+    """One spending of a ledger.
 
     Parameters
     ----------
     releases : Composition
-        What.
+        Releases that were published.
     note : str
         A remark for people.
     key : str
-        A name of its own; empty if it has none. What is spent again under the same key is spent
+        Unique name; empty if it has none. A spending that is repeated under the same key counts
         once.
 
     Examples
@@ -112,7 +112,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """A privacy budget for one group of people, and what has been spent of it.
+    """A privacy budget for one group of people, and the spendings charged to it.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ class Ledger:
         The budget: epsilon > 0 in nats, kept to twelve digits; delta in [0, 1).
     adaptive : bool
         Whether parameters of a release may be chosen after earlier results were seen. False is for
-        a schedule that was fixed before, and lets some per cent more through.
+        a schedule that was fixed before, and admits some per cent more.
     entries : tuple of LedgerEntry
-        What has been spent.
+        Spendings so far.
     order : float, optional
         Renyi order of the filter, > 1, by default to suit the budget. None from the first spending
-        on if sums of epsilons and deltas admit more spendings like that: then they are counted.
+        on if sums of epsilons and deltas admit more spendings like that: then sums are counted.
 
     Raises
     ------
@@ -179,10 +179,10 @@ class Ledger:
 
     @property
     def remaining(self) -> float:
-        """What is left of epsilon, rounded down.
+        """Remaining epsilon, rounded down.
 
-        A release with this epsilon and delta = 0 fits, but for rounding. Of shuffled releases far
-        more may fit: ask `fits`.
+        A release with this epsilon and delta = 0 fits, up to rounding. Far more shuffled releases
+        may fit: ask `fits`.
         """
         left = self.epsilon - self.spent.upper
         return max(left - 4.0 * math.ulp(self.epsilon), 0.0)
@@ -193,7 +193,7 @@ class Ledger:
         Parameters
         ----------
         releases : release or composition
-            All that is counted; what has been spent already is not added.
+            Releases to be counted; earlier spendings are not added.
 
         Returns
         -------
@@ -215,12 +215,12 @@ class Ledger:
         Parameters
         ----------
         releases : release or composition
-            What is about to be published, about the same people.
+            Releases about to be published, about the same people.
         note : str
             A remark for people.
         key : str
-            A name of its own, such as a date. Where the same was spent under this key already,
-            the ledger is returned as it is; so a program that was stopped can safely try again.
+            Unique name, such as a date. If the same releases were spent under this key already, the
+            ledger is returned unchanged; so a program that was stopped can safely try again.
 
         Returns
         -------
@@ -230,10 +230,10 @@ class Ledger:
         Raises
         ------
         BudgetError
-            If the budget does not cover it. The message says what is left, and how many such
-            releases fit.
+            If the budget does not cover it. The message states the remaining epsilon, and the
+            number of such releases that fit.
         ParameterError
-            If something else was spent under the key.
+            If other releases were spent under the key.
         """
         wanted = storable(releases)
         for entry in self.entries:
@@ -255,13 +255,13 @@ class Ledger:
         Parameters
         ----------
         releases : release or composition
-            What is to be spent.
+            Releases of one spending.
 
         Returns
         -------
         int
-            Errs downwards, by less than one part in ten thousand; exact below 10,000. All of them
-            in one spending: where sums are counted, fewer fit one by one.
+            Errs downwards, by less than one part in ten thousand; exact below 10,000. It is for
+            one spending of them all: where sums are counted, fewer fit one by one.
 
         Notes
         -----
@@ -299,12 +299,12 @@ class Ledger:
         Returns
         -------
         Ledger
-            Equal to the one that was written.
+            Equal to the ledger that was written.
 
         Raises
         ------
         ParameterError
-            If it is none, of another version, or a number is out of range.
+            If it is no ledger, of another version, or a number is out of range.
         """
         if not isinstance(written, Mapping) or written.get("format") != FORMAT:
             raise ParameterError(f"this is no ledger: its format is not {FORMAT!r}")
@@ -322,14 +322,14 @@ class Ledger:
         return cls(**fields | {"entries": tuple(LedgerEntry(**entry) for entry in entries)})
 
     def _filtered(self, total: Composable) -> Bound:
-        """Bound epsilon of all that is counted, whatever its order."""
+        """Bound epsilon of all releases that are counted, whatever their order."""
         if not self.adaptive:
             return total.epsilon(self.delta, with_lower=False)
         order = math.inf if self.order is None or self.delta == 0.0 else self.order
         return _adaptive_cost(total, self.delta, order)
 
     def _counts_sums(self, releases: Composable) -> bool:
-        """Return True if sums are counted, also where the first spending chooses them."""
+        """Return True if sums are counted, also where the first spending would select them."""
         if not self.adaptive or self.delta == 0.0 or self.order is None:
             return self.adaptive and self.delta > 0.0
         if self.entries:
@@ -337,9 +337,9 @@ class Ledger:
         return _prefers_sums(self.epsilon, self.delta, self.order, Composition(releases.parts))
 
     def _after(self, releases: Composition, first: Composition | None = None) -> Bound:
-        """Bound epsilon after all that was spent and these, under the filter that suits the first.
+        """Bound epsilon after all spendings and these, under the filter that ``first`` selects.
 
-        Without it, all of these.
+        ``first`` is all of these by default.
         """
         if not self._counts_sums(releases if first is None else first):
             return self._filtered(self.total + releases)
@@ -351,7 +351,7 @@ class Ledger:
         return _known(lambda: self._after(releases, first))
 
     def _refusal(self, releases: Composition) -> str:
-        """Return the reason why a release is not covered, in one line."""
+        """Return a message, in one line, that a release is not covered."""
         cost = self._cost_with(releases)
         needed = f"takes it to epsilon = {cost:.6g}" if cost < math.inf else "has no finite epsilon"
         parts = releases.parts
@@ -400,9 +400,9 @@ def conversion_cost(order: float, delta: float) -> float:
 
 
 def _best_order(epsilon: float, delta: float) -> float | None:
-    """Return the order at which most bell-shaped losses fit; None where none leaves room.
+    """Return the order at which the most Gaussian losses fit; None where none leaves room.
 
-    Their Renyi divergence is in proportion to the order.
+    Their Renyi divergence is proportional to the order.
     """
     if delta == 0.0:
         return None
@@ -414,7 +414,7 @@ def _best_order(epsilon: float, delta: float) -> float | None:
 
 
 def _summed_cost(spendings: Sequence[Composable], epsilon: float, delta: float) -> Bound:
-    """Return the sum of epsilons under the second filter, which was charged in this order."""
+    """Return the sum of epsilons that the second filter charges for spendings in this order."""
     charged: list[float] = []
     left = delta
     for releases in spendings:
@@ -488,7 +488,7 @@ def storable(releases: Composable) -> Composition:
 
 
 def _storable(release: Release) -> Release:
-    """Return one release whose channel, if the accountant looks at it, is a matrix."""
+    """Return one release whose channel, if the accountant uses it, is a matrix."""
     if not isinstance(release, ShuffledRelease):
         return release
     channel: Any = release.law.channel
@@ -506,7 +506,7 @@ def _storable(release: Release) -> Release:
 
 
 def releases_to_json(releases: Composable) -> list[dict[str, Any]]:
-    """Return releases as a list of JSON objects, one a kind."""
+    """Return releases as a list of JSON objects, one per kind."""
     return [_release_to_json(release, times) for release, times in storable(releases).parts]
 
 
@@ -526,7 +526,7 @@ def _release_to_json(release: Release, times: int) -> dict[str, Any]:
 
 
 def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
-    """Return a profile; what is left out has its default."""
+    """Return the fields of a profile; omitted fields have their defaults."""
     any_family, stored = profile.family is RandomizerFamily.ANY, profile.channel
     written = {
         "family": None if any_family else profile.family.value,
@@ -544,7 +544,7 @@ def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
 
 
 def releases_from_json(written: object) -> Composition:
-    """Read what `releases_to_json` returned."""
+    """Read the list that `releases_to_json` returned."""
     if not isinstance(written, list):
         raise ParameterError(f"releases must be a list, not {type(written).__name__}")
     return Composition(map(_release_from_json, written))

@@ -1,13 +1,13 @@
-"""A ledger in a file: read, spend and write as one step, however many programs do it at once.
+"""Ledgers in files: reading, spending and writing are one step, also with concurrent programs.
 
 A spender holds a lock on a file of its own beside the ledger, so that nobody else spends between
-reading and writing; the operating system lets go of it if the program is killed. The new ledger is
+reading and writing; the operating system releases it if the program is killed. The new ledger is
 written under another name, forced to disk, and renamed over the old one. So the file is complete at
-every moment, and what was spent is on disk before `spend` returns. Publish after that, never
+every moment, and a spending is on disk before `spend` returns. Publish after that, never
 before.
 
-A checksum finds damage, such as a file cut short or edited by hand. It is no signature: whoever may
-write the file may also write a new checksum.
+A checksum finds damage, such as a file cut short or edited by hand. It is no signature: a program
+that may write the file may also write a new checksum.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from shuffledp.composition.composition import Composable
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.core.files import sync_folder
 
-# A ledger of a million entries stays below; what is larger is something else.
+# A ledger of a million entries stays below; a larger file is no ledger.
 _MOST_BYTES = 1_000_000_000
 
 _LOCK_SECONDS, _POLL_SECONDS = 60.0, 0.01
@@ -34,22 +34,22 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 
 
 def save_ledger(ledger: Ledger, path: str | os.PathLike[str]) -> None:
-    """Write a ledger; never lose what an earlier one in that file had spent.
+    """Write a ledger; never lose the spendings of an earlier one in that file.
 
     Parameters
     ----------
     ledger : Ledger
-        What to write.
+        Ledger to write.
     path : str or path-like
-        A new file, or one with a ledger of the same budget whose entries are the first of this
-        one's.
+        A new file, or one with a ledger of the same budget whose entries are the first entries of
+        this one.
 
     Raises
     ------
     OutputError
         If the file holds anything else, or cannot be written.
     DataError
-        If what is there is a damaged ledger.
+        If the file holds a damaged ledger.
     """
     target = _real(path)
     with _locked(target):
@@ -74,7 +74,7 @@ def open_ledger(path: str | os.PathLike[str]) -> Ledger:
     Raises
     ------
     DataError
-        If there is none, or it is damaged, changed by hand, or of another version.
+        If there is no ledger, or it is damaged, changed by hand, or of another version.
 
     Examples
     --------
@@ -92,19 +92,19 @@ def open_ledger(path: str | os.PathLike[str]) -> Ledger:
 def spend(
     path: str | os.PathLike[str], releases: Composable, note: str = "", *, key: str = ""
 ) -> Ledger:
-    """Spend from the ledger in a file; it is on disk when this returns.
+    """Spend from the ledger in a file; the spending is on disk when this returns.
 
     Parameters
     ----------
     path : str or path-like
         A file that `save_ledger` wrote.
     releases : release or composition
-        What is about to be published.
+        Releases about to be published.
     note : str
         A remark for people.
     key : str
-        A name of its own, such as a date: what is spent again under the same key, by a program that
-        was stopped and started anew, is spent once.
+        Unique name, such as a date: a spending that is repeated under the same key, by a program
+        that was stopped and started anew, counts once.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def spend(
 
 
 def _real(path: str | os.PathLike[str]) -> Path:
-    """Return the file behind any links: that is the one to be replaced and locked."""
+    """Return the file behind any links, which is the one to be replaced and locked."""
     return Path(os.path.realpath(path))
 
 
@@ -201,7 +201,7 @@ def _replace(target: Path, ledger: Ledger) -> None:
     """Put a ledger in the place of the file, all or nothing, and on disk before this returns."""
     written = ledger.to_json_dict()
     text = json.dumps({**written, "checksum": _checksum(written)}, indent=1, allow_nan=False)
-    # Only who holds the lock writes, so one name is enough, and what a killed program left goes.
+    # Only the holder of the lock writes, so one name is enough; a killed program's file is removed.
     name = target.parent / f".{target.name}.new"
     try:
         name.unlink(missing_ok=True)
@@ -214,7 +214,7 @@ def _replace(target: Path, ledger: Ledger) -> None:
             if mode is not None:
                 name.chmod(mode)
             os.replace(name, target)  # noqa: PTH105 - the one that is atomic everywhere
-        finally:  # nothing is left of it, whatever happened
+        finally:  # no temporary file is left, whatever happened
             with contextlib.suppress(OSError):
                 name.unlink()
         sync_folder(target.parent)
@@ -258,7 +258,7 @@ def _locked(target: Path) -> Iterator[None]:
 
 
 def _took(handle: int, target: Path) -> bool:
-    """Lock the open file of a ledger's lock, and tell whether nobody else had done so."""
+    """Lock the open file of a ledger's lock; return False if another program holds it."""
     try:
         _lock(handle, hold=True)
     except OSError as error:

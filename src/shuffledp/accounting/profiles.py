@@ -1,15 +1,15 @@
 """Local profiles by the name of a randomizer, and schedules of many releases.
 
-A schedule is a CSV file in which each row is a kind of release, and how often it takes place.
+A schedule is a CSV file in which each row is a kind of release and its number of repetitions.
 
 ===============  ======================================================================
 column           meaning
 ===============  ======================================================================
 epsilon0         local privacy loss in nats; with num_users a shuffled release
 num_users        honest users in the batch
-rounds           how often, 1 if there is no such column or the field is empty
+rounds           number of times, 1 if there is no such column or the field is empty
 randomizer, k    name of the randomizer and its number of answers; empty for any
-sampled_from     the num_users are drawn from so many
+sampled_from     number of users that the num_users are drawn from
 participation    chance that each user takes part
 dummies          law of the reports that belong to nobody, such as laplace:2.025:27
 epsilon, delta   a release with a stated guarantee instead, with no epsilon0
@@ -39,8 +39,8 @@ def named_profile(
 ) -> LocalProfile:
     """Return the profile of a randomizer of this library; None for any epsilon0-LDP randomizer.
 
-    Its epsilon0 is that of the law which is drawn, at most the one given. ``domain_size`` is needed
-    for all randomizers of categories but the unary encodings, ``dimension`` for those of vectors.
+    Its epsilon0 is the loss of the law that is drawn, at most the given one. ``domain_size`` is
+    needed for all randomizers of categories but the unary encodings, ``dimension`` for vectors.
     """
     if randomizer is None and domain_size is None and dimension is None:
         return LocalProfile(epsilon0=epsilon0)
@@ -93,7 +93,7 @@ _SHUFFLED = ("epsilon0", "num_users", "randomizer", "k", *_DRAWN)
 _COLUMNS = (*_SHUFFLED, "rounds", *_STATED)
 _WHOLE = ("num_users", "k", "sampled_from", "rounds")
 
-# No plan has more kinds of releases; a longer file is something else.
+# No plan has more kinds of releases; a longer file is no schedule.
 _MOST_ROWS = 10_000
 
 
@@ -108,7 +108,7 @@ def read_schedule(path: str | PathLike[str]) -> Composition:
     Returns
     -------
     Composition
-        All of it. Rows with equal releases are added up.
+        All rows. Equal releases are added up.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:
 
 
 def _part(texts: Mapping[str, str], where: str) -> tuple[Release, int]:
-    """Return the release of one row and how often it takes place."""
+    """Return the release of one row and the number of times that it takes place."""
     fields: dict[str, Any] = {}
     for name, text in texts.items():
         try:

@@ -31,8 +31,8 @@ _ROUND_OFF = 1e-15
 # No double below this keeps its relative accuracy; an upper bound is never reported below it.
 SMALLEST_DELTA = positive_part.SMALLEST_UPPER
 
-# Width of enclosures unless another is asked for, relative to epsilon; and from which on few nodes
-# of a contour are enough, for one of many points.
+# Default width of enclosures, relative to epsilon; and the width from which few nodes of a contour
+# are enough, for one of many points.
 NARROWEST, WIDE_WIDTH = 1e-8, 3e-5
 
 # Deviations of the loss that are as good as infinitely many; their square is a float.
@@ -41,10 +41,10 @@ MANY_DEVIATIONS = 1e100
 # Relative width of a first inversion, whose result is only a guess.
 _COARSE_WIDTH, _COARSE_TOLERANCE = 1e-4, 2e-5
 
-# A lower end of epsilon below this part of the Gaussian one says next to nothing: it is 0.
+# A lower end of epsilon below this part of the Gaussian one is not worth computing: it is 0.
 _NEXT_TO_NOTHING = 1e-4
 
-# About how far off the Gaussian epsilon is, relatively.
+# Approximate relative error of the Gaussian epsilon.
 _GAUSSIAN_SPREAD = 0.2
 
 # Where the ends are farther apart than this, the upper one is compared with that of a quarter
@@ -52,10 +52,10 @@ _GAUSSIAN_SPREAD = 0.2
 # Jensen's inequality.
 _APART, _MOST_QUARTERS = 2.0, 5
 
-# The base has at least this share of the heaviest mass: what is left of 1 for it keeps its digits.
+# The base has at least this share of the heaviest mass, so that its mass keeps its digits.
 _HEAVY = 0.1
 
-# By how much masses may add up to more than one: the round-off of a few hundred of them.
+# Largest excess of the sum of masses over 1: the round-off of a few hundred of them.
 _MASS_TOLERANCE = 1e-9
 
 
@@ -66,12 +66,12 @@ class AtomLaw:
     Parameters
     ----------
     masses : (m,) array
-        Probabilities; what is missing from 1 lies outside the blanket, where both ratios count as
+        Probabilities; the mass missing from 1 lies outside the blanket, where both ratios count as
         0. Atoms of equal ratios become one, in ascending order.
     ratios0, ratios1 : (m,) array
         ``R_x1 / omega`` and ``R_x1' / omega``, finite and >= 0.
     differences : (m,) array, optional
-        ``ratios0 - ratios1``, where it is known better than by subtraction. Then the masses are
+        ``ratios0 - ratios1``, where known more accurately than by subtraction. Then the masses are
         those of all outcomes, and none is missing.
     accuracy : float
         Relative error that the ratios may have, and the differences if they are given. They are
@@ -95,7 +95,7 @@ class AtomLaw:
     ratios1: Floats
     accuracy: float
     _differences: Floats
-    _doubts: Floats  # relative to these are the differences off
+    _doubts: Floats  # sizes that errors of differences are relative to
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ def atom_delta(
     """Enclose delta of an atom law at one epsilon in [0, 700] (nats).
 
     Exactly 0 where no outcome is possible; otherwise ``upper`` is at least 1e-300. ``width`` is
-    that aimed at, relative to epsilon.
+    the width aimed at, relative to epsilon.
     """
     lower = _end(law, num_users, epsilon, up=False, width=width)
     upper = atom_delta_above(law, num_users, epsilon, width=width)
@@ -222,14 +222,14 @@ def atom_epsilon_above(
 ) -> float:
     """Return an upper end of the least epsilon in [0, highest] with delta at most ``delta``."""
     if delta < positive_part.SMALLEST_UPPER:
-        return highest  # no upper end of delta is below that before
+        return highest  # no upper end of delta is below that before ``highest``
     return _inverted(law, num_users, delta, highest, up=True, width=width)[1]
 
 
 def atom_epsilon_below(
     law: AtomLaw, num_users: int, delta: float, highest: float, *, width: float = NARROWEST
 ) -> float:
-    """Return a lower end of the same."""
+    """Return a lower end of the least epsilon in [0, highest] with delta at most ``delta``."""
     return _inverted(law, num_users, delta, highest, up=False, width=width)[0]
 
 

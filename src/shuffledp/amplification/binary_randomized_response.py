@@ -10,8 +10,8 @@ f and F point and tail probabilities of S, m the last s with P(s) > e Q(s). The 
 the same with j turned into n - 1 - j, so the guarantee is the maximum over j = 0 .. n - 1. That
 maximum is near an end but not always at it: the lattice matters.
 
-Source: derived in docs/results/binary-exact.md. Every j is accounted for, by domination where
-not one by one.
+Source: derived in docs/results/binary-exact.md. Every j is covered, by domination where not one
+by one.
 """
 
 import functools
@@ -24,10 +24,10 @@ from shuffledp.core.numerics.enclosure import Enclosure, exp_difference
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-# Width of the result relative to epsilon, where the data of the others are settled in stretches, as
-# many as its inverse: 1e-8 while every number of ones is affordable by itself. It widens smoothly,
-# so that more users do not raise an upper end. delta is as wide as that moves it: at least by a
-# half as much, and at most ten times, or beyond a small batch 2 ln(1/delta) times as much.
+# Width of the result relative to epsilon; the data of the others are settled in 1/width stretches.
+# It is 1e-8 while every number of ones is affordable by itself, and widens smoothly, so that more
+# users do not raise an upper end. The width of delta follows: at least half of it, and at most ten
+# times it, or beyond a small batch 2 ln(1/delta) times it.
 _NARROWEST, _WIDEST = 1e-8, 7.99e-6
 _SMALL_BATCH, _GROWTH = 2e4, 2.2
 _LEAST_SLOPE, _DELTA_FACTOR = 0.5, 10.0
@@ -35,8 +35,8 @@ _LEAST_SLOPE, _DELTA_FACTOR = 0.5, 10.0
 # The first step up from an epsilon that does not hold, in widths.
 _FIRST_STEP = 0.05
 
-# Numbers of ones at which the worst is looked for before every number is settled, and how often it
-# is then looked for more closely; fewer where the result may be wide.
+# Samples of the search for the worst number of ones, before every number is settled, and the number
+# of its refinements; fewer where the result may be wide.
 _SAMPLES, _FEW_SAMPLES = (33, 4), (17, 4)
 
 # One pair's delta is known to 1e-8 of itself unless its terms cancel altogether.
@@ -80,8 +80,8 @@ class BinaryRandomizedResponse:
     def enclose_epsilon(self, delta: float, highest: float) -> Enclosure:
         """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``.
 
-        At the upper end `enclose` says so, too, if ``delta`` is one that it can tell from 0: what
-        is published holds when it is checked.
+        `enclose` confirms the upper end, if ``delta`` is one that it can tell from 0: a published
+        epsilon holds when it is checked.
         """
         if self._first_excess(0.0, 0.5 * delta, 0.0) < 0.0:
             return Enclosure(0.0, 0.0)  # no delta is enclosed twice as wide
@@ -122,7 +122,7 @@ class BinaryRandomizedResponse:
         return highest
 
     def _aim(self, epsilon: float) -> tuple[float, float]:
-        """Return the number of ones that looks worst, and a delta that should be above all."""
+        """Return the number of ones that looks worst, and a delta expected to be above all."""
         worst = self._worst_sampled(epsilon)
         lower = self._lower(epsilon, worst)
         moved = self._lower(epsilon * (1.0 - self._tolerance), worst)
@@ -130,7 +130,7 @@ class BinaryRandomizedResponse:
         return worst, max(min(moved, lower * (1.0 + most)), lower * (1.0 + least), SMALLEST_DELTA)
 
     def _settled(self, epsilon: float, worst: float, target: float) -> tuple[float, float, float]:
-        """Return both ends of delta, the upper one at least ``target``, and what looks worst."""
+        """Return both ends of delta, the upper at least ``target``, and the worst number found."""
         ratio_minus_one, _, excess = self._rates(epsilon)
         most = self._kernels.own_divergence(ratio_minus_one, excess)
         lower, upper = self._lower(epsilon, worst), min(target, most)
@@ -164,7 +164,7 @@ class BinaryRandomizedResponse:
         return 2.0 * math.sinh(0.5 * min(self._epsilon0, 700.0)) / math.sqrt(self._others + 1.0)
 
     def _delta_tolerances(self, epsilon: float, delta: float) -> tuple[float, float]:
-        """Return the least and the largest relative width of a delta that is about so large."""
+        """Return the least and the largest relative width of a delta of about this size."""
         steepest = -2.0 * math.log(max(delta, SMALLEST_DELTA))
         deviation = self._deviation()
         steps = min(epsilon / deviation, MANY_DEVIATIONS) if deviation > 0.0 else MANY_DEVIATIONS

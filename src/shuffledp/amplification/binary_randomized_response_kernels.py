@@ -15,7 +15,7 @@ from shuffledp.core.numerics.binomial_kernels import (
 # ln 1e-300: no smaller divergence is told from 0.
 _LOG_SMALLEST = -690.7755278982137
 
-# So many stretches in a row must be settled before a longer one is tried.
+# Number of stretches in a row that must be settled before a longer one is tried.
 _STREAK = 4
 
 
@@ -135,7 +135,7 @@ def pair_divergence_upper(
 def worst_sampled(
     others: float, ratio_minus_one: float, slope: float, excess: float, samples: int, zooms: int
 ) -> float:
-    """Return the number of ones with the largest delta among ``samples``, then among those near."""
+    """Return the number of ones with the largest delta among ``samples``, refined near the best."""
     first, last, best, highest = 0.0, others, 0.0, -1.0
     for _ in range(zooms):
         step = max((last - first) / (samples - 1.0), 1.0)

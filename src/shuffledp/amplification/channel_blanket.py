@@ -1,4 +1,4 @@
-"""Ceilings on the blanket's bound for all pairs of rows at once: which pairs cannot be the worst.
+"""Bounds of a channel's blanket for all pairs of inputs, with ceilings that rule out most pairs.
 
 For every lambda > 0, x_+ <= e^(lambda x) / (e lambda), so that with M = E[e^(lambda G)]
 
@@ -11,15 +11,15 @@ truth, a ceiling is enough to pass over most pairs of a channel whose rows are n
 A randomizer given as a matrix: the blanket of its rows, for every pair of inputs.
 
 With omega = inf_x R_x each pair of inputs has the bound (Z) of `channel_rows`, in both orders; the
-guarantee is the largest of them. Nothing is asked of the matrix: pairs need not be symmetric, and
+guarantee is the largest of them. The matrix may be any: pairs need not be symmetric, and
 entries may be 0. Then omega is 0 there, the likelihood ratio of two inputs may be infinite, and the
 bound needs neither epsilon0 nor delta0 (compare Takagi, Liew, arXiv:2601.19154).
 
-(Z) is convex in (P, Q) for a fixed omega, so what holds for all pairs of rows holds for inputs
+(Z) is convex in (P, Q) for a fixed omega, so a bound for all pairs of rows holds for inputs
 whose laws are mixtures of rows: they need no rows of their own, and lower no minimum.
 
-Which pairs are evaluated: from the largest of `ceilings` down, until a ceiling is below what has
-been found already. Pairs whose columns are the same up to their order are evaluated once.
+Pairs are evaluated from the largest of `ceilings` down, until a ceiling is below the largest bound
+found. Pairs whose columns are the same up to their order are evaluated once.
 """
 
 import math
@@ -45,7 +45,7 @@ _LARGEST_EXPONENT = 300.0
 # Outputs at a time, so that temporary arrays stay small.
 _COLUMNS = 8192
 
-# What underflow may hide.
+# Largest error by underflow.
 _SMALLEST = 1e-307
 
 
@@ -56,7 +56,7 @@ def _blocks(*arrays: Floats) -> Iterator[list[Floats]]:
 
 
 def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> Floats:
-    """Return a bound from above on the blanket's bound for every ordered pair of inputs.
+    """Return an upper bound on the blanket's bound for every ordered pair of inputs.
 
     Rounded up.
     """
@@ -89,7 +89,7 @@ def _crowded(channel: ChannelRows, num_users: int, ratio: float) -> Floats:
 
 
 def _widest(relative: Floats, omega: Floats, ratio: float) -> float:
-    """Return about the largest variance of a gain over all pairs."""
+    """Return approximately the largest variance of a gain over all pairs."""
     products = (relative * omega) @ relative.T
     squares = np.diag(products)
     moments = squares[:, None] + ratio**2 * squares[None, :] - 2.0 * ratio * products
@@ -147,7 +147,7 @@ class _Pairs:
         return blanket_delta(first, second, self._channel.hidden, self._num_users, epsilon).upper
 
     def _key(self, pair: tuple[int, int]) -> object:
-        """Return something equal for pairs whose columns differ only in their order."""
+        """Return a key that is equal for pairs whose columns differ only in their order."""
         if self._channel.hidden.size > _MOST_SORTED_COLUMNS:
             return pair
         if pair not in self._keys:
@@ -159,7 +159,7 @@ class _Pairs:
     def _unsettled(
         self, epsilon: float, settled: set[object]
     ) -> Iterator[tuple[tuple[int, int], float]]:
-        """Yield ordered pairs with their ceilings, the largest first; what it yields is settled."""
+        """Yield ordered pairs with their ceilings, the largest first, and mark them as settled."""
         found = ceilings(self._channel, self._num_users, epsilon)
         size = self._channel.num_inputs
         for flat in np.argsort(-found, axis=None, kind="stable")[: size * (size - 1)]:

@@ -1,14 +1,14 @@
-"""Channel matrices in doubles: local loss, blanket, what no crowd can hide, and the gains of rows.
+"""Channel matrices in doubles: local loss, blanket, unhidden outputs, and the gains of rows.
 
 A channel is a local randomizer written out: rows are inputs, columns outputs, entries the
 probabilities Pr[output | input]. Entries of `ChannelRows` are within eight roundings of the exact
 law, relatively: an exact entry to a double, the sum of its row and the quotient are four, and rows
-that were divided by their sums before have as many again. Minima are no worse. The laws of
+that were divided by their sums before have four more. Minima are no worse. The laws of
 gains below allow for it.
 
 *Gains*: the law of one report's gain G = r0 - e r1 for a pair of rows, rounded one way. Let P and Q
 be the rows of a pair, omega a measure on the outputs with total mass at most 1, and let every other
-user send an output drawn from omega, or else nothing that tells of it. Where omega > 0 put r0 = P /
+user send an output drawn from omega, or else nothing informative. Where omega > 0 put r0 = P /
 omega, r1 = Q / omega. Then, e = e^epsilon and G = 0 with the missing mass,
 
     delta(epsilon) = (1/n) E[(G_1 + ... + G_n)_+] + sum over omega(y) = 0 of (P(y) - e Q(y))_+  (Z)
@@ -22,7 +22,7 @@ divergence there is gamma / (C + 1) E[(G_1 + ... + G_(C+1))_+], G drawn under om
 Bin(n - 1, gamma)(c) gamma / (c + 1) = Bin(n, gamma)(c + 1) / n, the mean over C is the first term.
 
 With omega = inf_x R_x the pair is one that dominates all data of the others (Balle, Bell, Gascon,
-Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; there omega > 0 or not is not told apart, since ratios
+Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; there omega = 0 is no separate case, since ratios
 may be infinite). With omega = R_x2 it *is* the data in which all others hold x2.
 
 *Steps up*, none of which lowers (Z), by convexity and since sums of independent terms keep the
@@ -34,7 +34,7 @@ G; merge atoms to their mean. They bring any number of outputs to few atoms, and
 choice of the victim's two inputs and the others' one, the divergence is (Z)
 with omega the row of the others, exactly. All choices are ranked by its
 central-limit value, and the first few are evaluated. The ranking proves nothing and need not: any
-data are a bound from below.
+data give a lower bound.
 """
 
 import math
@@ -104,7 +104,7 @@ UNIT_ROUND_OFF = 2.0**-53
 MOST_INPUTS = 200
 MOST_CELLS = 2 * 10**7
 
-# How far the sum of a row of rounded entries may be from 1.
+# Largest distance from 1 of the sum of a row of rounded entries.
 SUM_TOLERANCE = 1e-9
 
 # Below it the spacing of doubles is no longer relative; no randomizer draws an event so rare.
@@ -132,7 +132,7 @@ class ChannelRows:
     epsilon0 : float
         Largest *finite* log-ratio of two entries of a column, in nats, rounded up.
     delta0 : float
-        Largest probability, over pairs of inputs, that the one sends what the other never does;
+        Largest probability, over pairs of inputs, of outputs that one sends and the other never;
         rounded up. The channel is (epsilon0, delta0)-LDP, and no smaller delta0 holds at any
         finite epsilon0.
     unresolved : float
@@ -213,7 +213,7 @@ def rows_of(profile: LocalProfile) -> ChannelRows:
         raise ParameterError("the profile has no channel matrix")
     try:
         return _remembered(profile.channel)
-    except TypeError:  # what cannot be hashed is prepared each time
+    except TypeError:  # unhashable channels are prepared each time
         return channel_rows(profile.channel())
 
 
@@ -223,7 +223,7 @@ def _remembered(channel: Callable[[], object]) -> ChannelRows:
 
 
 def _checked(matrix: object) -> Floats:
-    """Return the matrix as doubles, refused unless it is one of non-negative entries."""
+    """Return the matrix as doubles; refuse other shapes, and entries that are no probabilities."""
     try:
         entries = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError):
@@ -269,7 +269,7 @@ _LARGEST_EXPONENT = 300.0
 # The contour needs at most about 31 / sqrt(width) nodes, 20 deviations apart and 9.6 / tau far.
 _NODES = 31.0
 
-# An output so rare among n reports, and with a gain so large, that the victim's stands out there.
+# From these on an output is so rare among n reports, and its gain so large, that it stands out.
 _RARE = 1e-3
 _STANDS_OUT = 60.0
 
@@ -348,7 +348,7 @@ def delta_of_rows(
 def _one_stands_out(
     masses: Floats, gains: Floats, error: float, kept: int, num_users: int
 ) -> float:
-    """Bound from below what the gains from ``kept`` on add, each alone among common ones."""
+    """Bound from below the contribution of gains from ``kept`` on, each alone among common ones."""
     common = np.cumsum(masses) * num_users > _RARE
     common[kept:] = False
     left_out = float(masses[~common].sum()) * (1.0 + 2.0 * error)
@@ -369,7 +369,7 @@ def _none_of(mass: float, num_reports: int) -> float:
 
 
 def _tilt(masses: Floats, gains: Floats, num_users: int) -> float:
-    """Return about the tilt under which the sum of all gains is centred; ``inf`` if none is > 0.
+    """Return roughly the tilt under which the sum of all gains is centred; ``inf`` if none is > 0.
 
     It solves n E[G e^(tilt G)] / E[e^(tilt G)] = 2 / tilt, by bisection to some 5 %. It is at most
     300 over the largest gain; nothing rests on its accuracy.
@@ -393,7 +393,7 @@ def _law(
 ) -> tuple[float, Floats, Floats, float]:
     """Return the delta of standing out, masses and gains, and the relative error of summed masses.
 
-    All rounded up (direction 1) or down (-1). Gains are in ascending order; of those that differ by
+    All rounded up (direction 1) or down (-1). Gains are in ascending order; of gains that differ by
     round-off the largest stands for all where they are rounded up, else the smallest. The rest of
     mass 1 gains 0.
     """
@@ -420,8 +420,8 @@ def _law(
 def _num_kept(masses: Floats, gains: Floats, num_users: int) -> int:
     """Return the number of gains of outputs with which the victim does not stand out.
 
-    Those are so rare that hardly two of n reports are such, and one of them outweighs the crowd.
-    Left in the law, a gain so large would cost all accuracy; any number is right, if less tight.
+    The others are so rare that hardly two of n reports have one, and one of them outweighs the
+    crowd. Left in the law, such a gain would cost all accuracy; any number is valid, if less tight.
     """
     tails = np.cumsum((masses * (gains > 0.0))[::-1])[::-1]
     kept = int(np.searchsorted(-(tails * num_users), -_RARE))  # tails fall
@@ -467,16 +467,16 @@ def _merged(masses: Floats, gains: Floats, error: float) -> tuple[Floats, Floats
     return merged, means - 4.0 * error * sizes
 
 
-# The victim's input, what it is mistaken for, and the input of all others.
+# The victim's input, its neighbour's input, and the input of all others.
 Triple: TypeAlias = tuple[int, int, int]
 
 # Relative width at which inversions stop.
 _TOLERANCE = 1e-7
 
-# How many choices of data are evaluated.
+# Number of choices of data that are evaluated.
 _MOST_EVALUATED = 24
 
-# Entries that the ranking may look at; beyond, it leaves out pairs that the blanket finds close.
+# Most entries that the ranking looks at; beyond, it omits pairs that the blanket finds close.
 _MOST_RANKED = 2 * 10**7
 
 
@@ -487,7 +487,7 @@ def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float
     """
     channel = rows_of(profile)
     if epsilon >= channel.epsilon0:
-        # The others hold what never sends the output: the victim stands out, whatever n.
+        # The others hold an input that never sends the output: the victim stands out, whatever n.
         return channel.delta0 * (1.0 - 1e-9)
     ranked = _ranked(channel, num_users, epsilon)
     return max((_attack(channel, each, num_users)(epsilon) for each in ranked), default=0.0)
@@ -541,7 +541,7 @@ def _pairs(channel: ChannelRows) -> list[tuple[int, int]]:
     products = weighted @ weighted.T
     squares = np.diag(products)
     distances = squares[:, None] + squares[None, :] - 2.0 * products
-    # Whatever stands out counts most.
+    # Outputs outside the blanket count most.
     outside = channel.rows[:, ~inside]
     for number, row in enumerate(outside):
         distances[number] += 1e6 * np.abs(row - outside).sum(axis=1)
@@ -551,7 +551,7 @@ def _pairs(channel: ChannelRows) -> list[tuple[int, int]]:
 
 
 def _scores(rows: Floats, pair: tuple[int, int], num_users: int, epsilon: float) -> Floats:
-    """Return logarithms of about the delta of a pair, for each input that all others may hold."""
+    """Return logarithms of the approximate delta of a pair, for each input of all others."""
     ratio = math.exp(epsilon)
     first, second = rows[pair[0]], rows[pair[1]]
     difference = first - ratio * second

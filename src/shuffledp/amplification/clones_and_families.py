@@ -42,8 +42,8 @@ outcome. The second is nearly the blanket's own law from moderate epsilon0 on.
 
 Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/blankets.md.
 
-The same laws as lists of atoms, so that what changes every law in the same way, such as random
-participation, can change the list. The floats of a listed blanket are moved outward by more than
+The same laws as lists of atoms, so that changes common to all laws, such as random participation,
+can change the list. The floats of a listed blanket are moved outward by more than
 their round-off, at most 8 units in the last place: masses down, the ratio p of the pair up by as
 much and more, weights p of neutral atoms down. None of it lowers a bound
 (docs/results/blankets.md, "Exact laws").
@@ -69,7 +69,7 @@ _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
 # Beyond this p overflows; the accountant stops amplifying long before.
 LARGEST_EPSILON0 = 700.0
 
-# A wider end of delta is not worth having.
+# Widest end of delta that is computed.
 _WIDEST = 1e-2
 
 
@@ -120,7 +120,7 @@ def third_answer_law(epsilon0: float, num_answers: int) -> AtomLaw:
 
 
 def same_answer_laws(epsilon0: float) -> tuple[AtomLaw, AtomLaw]:
-    """Return the laws of 2-RR where all others hold what the victim holds before, or after."""
+    """Return the laws of 2-RR where all others hold the victim's first, or its second, input."""
     shrink = math.exp(-epsilon0)
     masses = [1.0 / (1.0 + shrink), shrink / (1.0 + shrink)]
     ones, ratios = [1.0, 1.0], [shrink, math.exp(epsilon0)]
@@ -169,10 +169,10 @@ def third_value_law(profile: LocalProfile) -> AtomLaw:
 def third_bit_law(profile: LocalProfile) -> AtomLaw:
     """Return one user's law for the same data, seen through the pair's bits and the third one.
 
-    The weight of what is merged is the victim's own chance of it over the others': 1 less the
-    chance of one bit of the pair without the third, which is 1 - q times (1-q)^2 + q^2 for the
+    The weight of the merged outcome is the victim's probability of it over the others': 1 less the
+    probability of one bit of the pair without the third, which is 1 - q times (1-q)^2 + q^2 for the
     symmetric encoding and times 1/2 for the optimized one. Written as sums of positive terms, since
-    the chance is of the size of q.
+    the probability is of the size of q.
     """
     set_bit, unset_bit, _, _ = _noise(profile)
     third_unset, merged = 0.5, 0.5 * (1.0 + set_bit)
@@ -209,7 +209,7 @@ def blanket_method(*, laws: Callable[[LocalProfile], Sequence[AtomLaw]], **about
 
 
 def _needs(*families: RandomizerFamily, hypothesis: str) -> Callable[..., str | None]:
-    """Return the hypothesis of a family's own results."""
+    """Return a check that a profile belongs to one of the families."""
     return lambda profile, *_: pure_violation(profile) if profile.family in families else hypothesis
 
 

@@ -15,7 +15,7 @@ Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single 
   epsilon0-LDP randomizer.
 - Balle, Bell, Gascon, Nissim 2019, "The Privacy Blanket of the Shuffle Model",
   arXiv:1903.02837v2, Section 5, with Hoeffding's and with Bennett's inequality. The constants of
-  paper and code could not be reconciled, so what is evaluated is what the proof gives.
+  paper and code could not be reconciled, so the bound evaluated is the one that the proof gives.
 
 Proofs that are ours, for e = e^epsilon:
 
@@ -244,8 +244,8 @@ def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> fl
     m = min(math.floor(0.5 * (n + epsilon / step)) + 1.0, n)
     mass = binomial_pmf(n, m, 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step)))
     if mass < _SMALLEST_MASS:
-        # Too small to keep its accuracy. So far below the mean delta is 1 to all digits, and so far
-        # above it at most n times the mass.
+        # Too small to keep its accuracy. This far below the mean delta is 1 to all digits, and this
+        # far above it at most n times the mass.
         return 1.0 if m < n / (1.0 + math.exp(-step)) else n * _SMALLEST_MASS
     log_scale = min(epsilon - (2.0 * m - n) * step, 0.0) - 4.0 * math.ulp(epsilon)
     log_delta = math.log(mass) + math.log(m) + _log_tail_integral(n, m, step, log_scale)
@@ -345,7 +345,7 @@ def _closed_clones(
 ) -> Method:
     """Return the method eps <= ln(1 + c (a sqrt(ln(4/delta)) + b)), where ln(least/delta) <= d.
 
-    It falls with delta, so at an epsilon where it leaves its regime the edge of that will do.
+    It falls with delta, so at an epsilon where it leaves its regime the edge of the regime is used.
     """
 
     def regime(epsilon0: float, num_users: int, delta: float | None) -> str | None:

@@ -1,4 +1,4 @@
-"""``HockeyStickCurve``: all that composition needs to know of one release.
+"""``HockeyStickCurve``: the divergences of one release, all that composition needs of it.
 
 For a pair of laws P, Q the hockey-stick divergence H(P, Q; e^epsilon) = sum max(P - e^epsilon Q, 0)
 at every epsilon determines the distribution of the privacy loss ln(P / Q), hence how the pair
@@ -25,7 +25,7 @@ class HockeyStickCurve:
     highest : float
         An epsilon from which on both are 0; ``inf`` where there is none.
     method, source : str
-        Where upper ends come from, as in `Bound`.
+        Method and source of the upper ends, as in `Bound`.
 
     Notes
     -----

@@ -25,7 +25,7 @@ where L grows. Reports that reveal all with probability delta0 cost D(epsilon) t
 r(a) > e r(b) is done with floats: whatever may lie on the wrong side, by 8 units in the last place,
 is counted at the upper end. Tables of Poisson laws are cut off where less than 1e-38 is beyond.
 
-*A shuffler's dummies beside k-ary randomized response: exact for one user, whoever else lies.*
+*Shuffler's dummies beside k-ary randomized response: exact for one user, even if all others lie.*
 
 Take away the reports of all others, whatever they are. Relative to the law of the dummies alone,
 a report j multiplies the probability of the numbers c_1, ..., c_k by r(c_j), r(c) = z(c-1)/z(c),
@@ -73,10 +73,10 @@ _DECIMAL = Context(prec=100, Emin=-999_999, Emax=999_999)
 # Relative error of two ratios and of their comparison.
 _TIE = 8.0 * math.ulp(1.0)
 
-# Beyond these nothing is computed, since D does not increase: of any law, and of Poisson laws.
+# Largest epsilons at which D is computed, of any law and of Poisson laws; D does not increase.
 _LARGEST_EPSILON, _LARGEST_POISSON = 700.0, 40.0
 
-# Poisson laws: numerators over 2^128, and what may be beyond the ends of a table.
+# Poisson laws: numerators over 2^128, bound on the mass beyond a table's ends, and its exponent.
 _POISSON_UNIT, _POISSON_TAIL, _POISSON_EXPONENT = 2**128, 1e-38, 92.0
 _MOST_POISSON = 10**7
 
@@ -89,7 +89,7 @@ class PairOfBins:
     table : sequence of int
         Numerators of the probabilities of 0, 1, 2, ...; they add up to ``unit`` or a little less.
     missing : float
-        Probability that the table leaves out, at most.
+        Upper bound on the probability that the table leaves out.
     """
 
     def __init__(self, table: Sequence[int], *, missing: float = 0.0) -> None:
@@ -104,7 +104,7 @@ class PairOfBins:
         self._own, self._before = own, before
         whole, ends = sum(inside), (inside[0], inside[-1])
         self._finite = (whole - ends[0]) * (whole - ends[1])
-        #: Probability of a likelihood ratio that is infinite, and what the table leaves out.
+        #: Probability of a likelihood ratio that is infinite, and the mass left out of the table.
         self.infinite = 1 - Fraction(self._finite, whole**2)
         self._missing = missing
         #: Largest loss that is finite, rounded up.
@@ -259,7 +259,7 @@ _ADDED = {
 
 
 def added_sentence(law: DummyLaw) -> str:
-    """Return the assumption about who adds the dummies."""
+    """Return the assumption on the sender of the dummies."""
     return _ADDED[law.sender].format(law)
 
 
@@ -271,7 +271,7 @@ _ALIKE, _NOISY_ROUND_OFF, _MOST_BINS = 1e-10, 3e-11, 10**8
 
 
 def has_noise(profile: LocalProfile) -> bool:
-    """Return True for k-RR with noise that hides something, by all users."""
+    """Return True for k-RR by all users, pure and with local noise."""
     plain = profile.delta0 == 0.0 and profile.participation == 1.0
     is_k_rr = profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE
     return plain and is_k_rr and 0.0 < profile.epsilon0 <= LARGEST_EPSILON0

@@ -1,7 +1,7 @@
 """Dummies and honest users together: k-ary randomized response of n users.
 
 Each of the others draws, with probability gamma = k/(p+k-1), uniformly from the k answers; reveal
-who does not, and what they say.
+the users who do not, and their reports.
 
 *Dummies of the shuffler.* Of the other users' uniform answers N ~ Bin(n-1, 2q), q = 1/(p+k-1), fall
 on the pair of bins in question, A ~ Bin(N, 1/2) on the first. Reveal N, too. As for (D1'),
@@ -9,7 +9,7 @@ on the pair of bins in question, A ~ Bin(N, 1/2) on the first. Reveal N, too. As
     delta(epsilon) <= w (L - e)/(L + 1) E_N H((Z_1 + A + 1, Z_2 + N - A),
                                               (Z_1 + A, Z_2 + N - A + 1); e').
 
-Given Z_1 + Z_2 the total is known, and what is left is Z_1 + A + 1 against Z_1 + A. The divergence
+Given Z_1 + Z_2 the total is known, and the rest is Z_1 + A + 1 against Z_1 + A. The divergence
 falls with N: one more answer on either bin is post-processing. So lower quantiles of N with their
 tails are enough (`random_crowd`), Pr[N <= m - x] <= e^(-x^2 / 2m) for its mean m.
 
@@ -58,7 +58,7 @@ _TAILS = (0.1, 1e-4, 1e-8, 1e-13)
 # cells of a table of both bins, and points of a law on a line.
 _MOST_VARIANCES, _MOST_CELLS, _MOST_POINTS = 20.0, 6e5, 6000
 
-# What is left out of a binomial law, the chance of a number that is too rare to count, and the
+# Mass left out of a binomial law, the chance of a number that is too rare to count, and the
 # relative round-off of sums of positive terms.
 _LEFT_OUT, _RARE, _ROUND_OFF = 1e-20, 1e-30, 1e-11
 
@@ -118,7 +118,7 @@ def _reach(number: int) -> int:
 
 @functools.lru_cache(maxsize=8)
 def _rows(law: DummyLaw, number: int) -> Floats:
-    """Return the law of Z_1 + A jointly with Z_1 + Z_2 = 0, ..., 2t, a row each; ends are zeros.
+    """Return the law of Z_1 + A jointly with Z_1 + Z_2 = 0, ..., 2t, one row each; ends are zeros.
 
     By symmetry larger totals are like smaller ones, which are counted twice.
     """
@@ -164,7 +164,7 @@ def attack_delta(law: DummyLaw, profile: LocalProfile, num_users: int, epsilon: 
 
 @functools.lru_cache(maxsize=16)
 def _difference(law: DummyLaw, profile: LocalProfile, num_users: int) -> tuple[Floats, float]:
-    """Return the law of the difference of the bins without the victim, and what it leaves out.
+    """Return the law of the difference of the bins without the victim, and the mass left out.
 
     Empty where it is too wide.
     """
@@ -200,7 +200,7 @@ def dummy_ends(
     delta: float = 0.0,
     with_lower: bool = True,
 ) -> tuple[dict[HockeyStickCurve, float], float | None]:
-    """Return upper ends by dummies on delta at an epsilon, or else on epsilon, and a lower end."""
+    """Return upper ends with dummies, on delta at ``epsilon`` or on epsilon, and a lower end."""
     uppers, lower = {}, None
     alone = dummy_curve(law, profile, num_users), noisy_curve(law, profile)
     for curve in (*alone, crowd_curve(law, profile, num_users)):

@@ -123,7 +123,7 @@ def replacement_cost(
 ) -> float:
     """Return (1 + e)(t tanh(epsilon0/2) + delta0/(p+1)) of steps 1 to 3, rounded up.
 
-    What it costs to replace the laws of all users by ones with a pure blanket; ``deficits`` is eta
+    The cost of replacing the laws of all users by laws with a pure blanket; ``deficits`` is eta
     in units of delta0/p.
     """
     others = deficits * profile.delta0 * math.exp(-profile.epsilon0)
@@ -151,7 +151,7 @@ def approximate_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
 def approximate_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
     """Return the least epsilon that step 4 gives at ``delta``, rounded up; inf for delta < delta0.
 
-    Where the pure part and the additive term make at most ``delta``, for 0 < delta < 1.
+    There the pure part and the additive term add up to at most ``delta``, for 0 < delta < 1.
     """
     best = LOCAL.epsilon(profile, num_users, delta).upper
     if best in (0.0, math.inf) or profile.epsilon0 > LARGEST_EPSILON0:

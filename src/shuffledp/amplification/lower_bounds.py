@@ -1,4 +1,4 @@
-"""What no analysis can go below: exact divergences of explicit neighbouring data.
+"""Lower ends that no analysis can go below: exact divergences of explicit neighbouring data.
 
 For a concrete randomizer the data are worst or nearly worst for it. For "any epsilon0-LDP
 randomizer" the attack may choose the randomizer too: binary and ternary randomized response are
@@ -24,21 +24,21 @@ from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 # Users from which on binary randomized response is evaluated as an atom law, at a constant cost.
 _MANY_USERS = 10**6
 
-# Relative width of what is computed here from atoms: ten times as wide takes a third of the time.
+# Relative width of lower ends from atoms: ten times as wide takes a third of the time.
 _WIDTH = 1e-6
 
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
 
-# What is merged to be the base must not be a difference of nearly equal masses.
+# Least mass of the merged base, which must not be a difference of nearly equal masses.
 _LEAST_BASE_MASS = 1e-3
 
 
 def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     """Return a law that the stated explicit data dominate, whatever digits they lack.
 
-    Masses shrink by 2 u, ratios r0 by u, ratios r1 grow by u, where u is `ATTACK_ACCURACY`; what is
-    taken off the masses goes to the ratios (0, largest r1), the worst there are for the attacker.
+    Masses shrink by 2 u, ratios r0 by u, ratios r1 grow by u, where u is `ATTACK_ACCURACY`; the
+    mass removed goes to the ratios (0, largest r1), the worst for the attacker.
     """
     masses = [(1.0 - 2.0 * ATTACK_ACCURACY) * atom.mass for atom in attack]
     remaining = max(1.0 - math.fsum(masses), 0.0)
@@ -50,8 +50,8 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
 def reduced_laws(attack: Sequence[BlanketAtom]) -> list[AtomLaw]:
     """Return laws of one symmetric pair that stated data dominate, if these equal their mirror.
 
-    The pair with the largest ratio h / l stays, the others lose what tells the inputs apart, and
-    what is then neutral is merged: all of it, or all but the lightest. Sums of so few outcomes are
+    The pair with the largest ratio h / l stays, the others are made neutral, and neutral atoms
+    are merged: all of them, or all but the lightest. Sums of so few outcomes are
     narrow close to epsilon0, where the integral is not.
 
     *Margins.* Stated masses and ratios are right to a relative u = `ATTACK_ACCURACY`; true values
@@ -106,7 +106,7 @@ def _mean_weight(group: Sequence[tuple[float, float]]) -> float:
 def _data(
     profile: LocalProfile, num_users: int
 ) -> tuple[list[tuple[AtomLaw, AtomLaw]], list[BinaryRandomizedResponse]]:
-    """Return explicit data as atom laws, in both orders, and what is evaluated by itself."""
+    """Return explicit data as atom laws, in both orders, and as binary randomized response."""
     laws, binary = [], []
     if profile.attack:
         laws.append((dominated_law(profile.attack), dominated_law(mirrored(profile.attack))))
@@ -122,7 +122,7 @@ def _data(
 
 
 def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return the lower bound of the family when all others hold one third value."""
+    """Return the laws of the family's explicit data in which all others hold one third value."""
     epsilon0, size = profile.epsilon0, profile.domain_size
     if profile.family is RandomizerFamily.ANY:
         return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]
@@ -175,7 +175,7 @@ def unavoidable_delta(profile: LocalProfile, num_users: int, epsilon: float) -> 
 def _strongest(
     attacks: list[Callable[[], float]], profile: LocalProfile, by_channel: Callable[[], float]
 ) -> float | None:
-    """Return the most that the attacks prove; one that fails proves nothing."""
+    """Return the largest lower end of the attacks; an attack that fails proves nothing."""
     is_other = profile.family is RandomizerFamily.OTHER and profile.channel is not None
     if is_other and not profile.blanket and not profile.attack:  # the matrix is all that is known
         attacks = [*attacks, by_channel]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 
-# In doubt about the last digits of a hypothesis, it is taken to fail.
+# A hypothesis that holds in its last digits only is taken to fail.
 HAIR = 1.0 + 1e-14
 
 
@@ -26,18 +26,18 @@ class Method:
     Parameters
     ----------
     name : str
-        What ``method=`` and ``--method`` take.
+        Value of ``method=`` and ``--method``.
     source : str
         Title or authors, arXiv id with version, theorem.
     statement : str
         One sentence a reader can check against the source.
     epsilon, delta : callable
         ``(profile, num_users, delta)`` and ``(profile, num_users, epsilon, width)`` to an enclosure
-        of the *bound's own* value; unless ``is_exact``, only its upper end says anything. A method
+        of the *bound's own* value; unless ``is_exact``, only its upper end is meaningful. A method
         may return any end up to the optional ``width`` wider, relative to epsilon, if that saves
         time; 0 is as narrow as it gets.
     assumptions : tuple of str
-        What it needs beyond the assumptions of every method.
+        Assumptions beyond the ones common to all methods.
     automatic : bool
         Whether "best" tries it. Closed forms that another method always beats need not be.
     proved_here : bool

@@ -1,4 +1,4 @@
-"""The central guarantee where it is random how many users hide a report.
+"""Central guarantee where the number of users who hide a report is random.
 
 A crowd is the victim and the users who hide them, K in all. Given K = m the release is
 (epsilon, D(m))-private; K is drawn without looking at the values. A larger crowd hides better: D
@@ -47,7 +47,7 @@ _NARROW = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdLaw:
-    """What is known of the size of a random crowd: how rarely it misses each of some sizes.
+    """Law of the size of a random crowd: bounds on the probability that it misses some sizes.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def tail_targets(smallest: float) -> list[float]:
 
 
 def crowd_of(overlaps: ArrayLike, *, delta: float) -> CrowdLaw:
-    """Return the law of 1 + N where N of the others hide, by coins of their own."""
+    """Return the law of 1 + N, where N of the others hide the report, by independent coins."""
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
     levels = survival_levels(overlaps, tail_targets(smallest))
     rarest = levels[-1]
@@ -139,7 +139,7 @@ def crowd_epsilon(
     spread: float = 1e-6,
     tolerance: float = 1e-6,
 ) -> float:
-    """Return an epsilon at which an upper bound of delta is at most the one asked for.
+    """Return an epsilon at which an upper bound on delta is at most ``delta``.
 
     Errs upwards, by about ``tolerance`` of itself; at most ``highest``.
     """

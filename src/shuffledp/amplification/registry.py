@@ -1,6 +1,6 @@
 """All methods by name, and the choice of the smallest sound one.
 
-Whatever is chosen, the answer is a `Bound`: proved at its upper end, and with a lower end
+The answer is always a `Bound`: proved at its upper end, and with a lower end
 that explicit data prove unavoidable wherever such data are known.
 """
 
@@ -59,7 +59,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
     }
 )
 
-# What every method here rests on; a Bound repeats it because it is part of the claim.
+# Assumptions of every method; a Bound repeats them because they are part of the claim.
 SHUFFLE_ASSUMPTIONS = (
     "The adversary sees the multiset of reports and nothing that tells whose or in which order: "
     "the shuffler is uniform and colludes with nobody who sees the reports.",
@@ -68,7 +68,7 @@ SHUFFLE_ASSUMPTIONS = (
     "Neighbouring datasets differ in one user's value; the number of users is public.",
 )
 
-#: The same where a shuffler's dummies are enough, whatever the others do.
+#: Assumptions where a shuffler's dummies are enough: none on the other users.
 DUMMY_ASSUMPTIONS = (
     SHUFFLE_ASSUMPTIONS[0],
     "The other users may do what they like.",
@@ -107,8 +107,8 @@ def account_epsilon(
         False saves the time for the lower end, which is then ``None``.
     dummies : DummyLaw, optional
         Law of the reports that belong to nobody and are shuffled with the others, of every possible
-        report: added by the shuffler, when ``num_users=1`` stands for "whoever else lies", or by
-        each of the users. They never raise the bound.
+        report: added by the shuffler, when ``num_users=1`` stands for all others being dishonest,
+        or by each of the users. They never raise the bound.
 
     Returns
     -------
@@ -195,8 +195,8 @@ def account_delta(
     epsilon : float
         Central epsilon in nats, >= 0.
     width : float
-        How far the upper end may be above what it could be, relative to epsilon, where that saves
-        time: for a search that is far from its answer, >= 0. 0 is as narrow as it gets.
+        Largest excess of the upper end over the narrowest one, relative to epsilon, where that
+        saves time: for a search that is far from its answer, >= 0. 0 is as narrow as it gets.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def account_delta(
                 profile, users, epsilon, 0.0 if with_lower and each.is_exact else width
             ),
         )
-        # Only from epsilon0 on is delta 0; below it, underflow must not say so.
+        # delta is 0 only from epsilon0 on; below it, underflow must not make it 0.
         results = [
             (each, Enclosure(found.lower, max(found.upper, SMALLEST_DELTA)))
             for each, found in results
@@ -255,10 +255,10 @@ def _with_dummies(
     *,
     with_lower: bool,
 ) -> Bound:
-    """Return the least of the bounds by dummies and of the one without them.
+    """Return the least of the bounds with dummies and of the bound without them.
 
-    Dummies do not look at the values: to add them is post-processing. A named method is one of the
-    latter.
+    Dummies ignore the values: adding them is post-processing. A named method is evaluated without
+    them.
     """
     users = require_at_least("num_users", asked["num_users"], 1)
     found: list[Bound] = []
@@ -316,7 +316,7 @@ def _for_fewer(
 ) -> Enclosure:
     """Return the bound of a method; where round-off dominates, its upper end for fewer users.
 
-    Further reports can be added afterwards, so what holds for fewer users holds for all of them.
+    Further reports can be added afterwards, so a bound for fewer users holds for all of them.
     """
     try:
         return enclose(method, num_users)
@@ -395,7 +395,7 @@ def carried_over(
 ) -> Bound:
     """Return a bound on a uniform shuffle as one on another release, with no lower end.
 
-    What the other release assumes takes the place of what every uniform shuffle does.
+    The assumptions of the other release take the place of the uniform shuffle's.
     """
     extra = tuple(text for text in bound.assumptions if text not in SHUFFLE_ASSUMPTIONS)
     return replace(

@@ -1,7 +1,7 @@
-"""A random m of n users are asked: the curve of one shuffle of m, carried over to all n.
+"""Random samples: the curve of one shuffle of m users, carried over to the n they are drawn from.
 
 Let M shuffle the reports of m users, and let A draw m of the n users uniformly, apply M to their
-values and keep secret who they were. Let q = m / n. With delta_M a bound for every pair of
+values and keep the sample secret. Let q = m / n. With delta_M a bound for every pair of
 neighbours in either order, and epsilon >= 0,
 
     delta_A(epsilon') <= q delta_M(epsilon),   e^epsilon' = 1 + q (e^epsilon - 1).
@@ -79,7 +79,7 @@ def sampling_fraction(num_users: int, sampled_from: int) -> float:
 
 
 def amplified_epsilon(epsilon: float, fraction: float) -> float:
-    """Return ln(1 + q (e^epsilon - 1)), rounded up: what epsilon for those drawn is for all."""
+    """Return ln(1 + q (e^epsilon - 1)), rounded up: epsilon of the sampled release."""
     if fraction == 1.0 or epsilon in (0.0, math.inf):
         return epsilon
     if epsilon <= _LARGE:
@@ -150,8 +150,8 @@ def participating(profile: LocalProfile, chance: float) -> LocalProfile:
 def _thinned_blanket(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[BlanketAtom, ...]:
     """Return the same law rounded outward, if all pairs are symmetric; else to nearest.
 
-    Where users hardly ever stay away, the atom of no report may have too little to give: then all
-    take part.
+    Where users hardly ever stay away, the atom of no report may have too little mass to lend:
+    then all are taken to take part.
     """
     if not atoms or Counter(atoms) != Counter(mirrored(atoms)):
         return _thinned(atoms, chance)
@@ -168,7 +168,7 @@ def _thinned_blanket(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[Bla
 
 
 def _thinned(atoms: tuple[BlanketAtom, ...], chance: float) -> tuple[BlanketAtom, ...]:
-    """Return the law of a report that is sent with this chance only; nothing stays nothing."""
+    """Return the law of a report that is sent with this chance only; an empty law stays empty."""
     if not atoms:
         return ()
     sent = [replace(atom, mass=chance * atom.mass) for atom in atoms]

@@ -1,9 +1,9 @@
-"""A particular randomizer that states its own blanket: local hashing, subset selection, a user's.
+"""Randomizers that state their own blanket: local hashing, subset selection, user-defined ones.
 
-The profile lists atoms (mass; r0, r1) of omega = inf_x R_x for the worst pair of inputs. What is
-missing from mass one is outside omega, of weight 0. Write p = e^epsilon0, e = e^epsilon >= 1, and B
+The profile lists atoms (mass; r0, r1) of omega = inf_x R_x for the worst pair of inputs. The mass
+missing from one is outside omega, of weight 0. Write p = e^epsilon0, e = e^epsilon >= 1, and B
 for the right-hand side of (B) in docs/results/kernel.md. `atom_law` evaluates B for any
-atoms; what is left to do here is to make up for the digits that stated numbers lack. Four steps
+atoms; this module makes up for the digits that stated numbers lack. Four steps
 change the law of one report, and none of them lowers B:
 
 1. *Scale*: all ratios times s >= 1. G becomes s G, hence B becomes s B >= B.
@@ -54,7 +54,7 @@ from shuffledp.amplification.clones_and_families import blanket_method
 from shuffledp.amplification.method import pure_violation
 from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
-# Relative error u that stated masses and ratios may have, and how far off their sums may then be.
+# Relative error u that stated masses and ratios may have, and the tolerance of their sums.
 ACCURACY = 1e-10
 _MEAN_TOLERANCE = 1e-9
 

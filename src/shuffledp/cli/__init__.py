@@ -1,4 +1,4 @@
-"""The command line: it parses, calls and prints. Everything it does is a few lines in Python."""
+"""Command line, which parses, calls and prints; a few lines of Python do the same."""
 
 from collections.abc import Sequence
 

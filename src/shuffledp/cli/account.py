@@ -1,4 +1,4 @@
-"""``shuffledp account``: how private collections are that already run, or that are planned."""
+"""``shuffledp account``: central privacy of collections that run already or are planned."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

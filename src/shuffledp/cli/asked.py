@@ -1,6 +1,6 @@
-"""What is asked, as options of the command line: a table of the kinds of questions.
+"""Options of the command line that state the question, in a table of the kinds of questions.
 
-A list of answers is the default; one option of each other kind asks for that.
+A list of answers is the default; each other kind has an option that selects it.
 """
 
 import re
@@ -58,7 +58,7 @@ def _distribution(given: dict[str, Any], name: str) -> "Question":
     return sdp.Distribution(**how, quantiles=given.get("quantiles", ()))
 
 
-# The question that each option asks, from all that were given and a column's name.
+# Constructor of each kind of question, from the given options and the name of a column.
 _KINDS: "dict[str, Callable[[dict[str, Any], str], Question]]" = {
     "": lambda given, _: sdp.Categories(given["domain"]),
     "mean": lambda given, name: _mean(given, name or "mean"),
@@ -73,10 +73,10 @@ _KINDS: "dict[str, Callable[[dict[str, Any], str], Question]]" = {
     ),
     "columns": lambda given, _: sdp.Columns(given["domain"], pairs=given.get("pairs")),
 }
-# Options that only go with another one.
+# Options that are valid only together with another one.
 _BESIDE: dict[str, str] = {"most": "discover", "bits": "discover", "pairs": "columns"}
 _BESIDE |= {"mean_by": "mean", "compare": "mean_by"}
-# What two options are given together, as here; and of which kinds answers are listed.
+# Pairs of options that go together, with an example; then kinds whose answers are listed.
 _PAIRS = {
     ("mean", "limits"): "--mean --range 0,120",
     ("vector", "norm"): "--vector x,y --norm 1",
@@ -97,7 +97,7 @@ class Asked:
         kinds = [name for name in _KINDS if name in given]
         flags = [f"--{name.replace('_', '-')}" for name in kinds]
         self._given, self._kind = given, "".join(kinds[:1])
-        #: Whether possible answers were listed.
+        #: True if possible answers were listed.
         self.has_domain = not given.keys().isdisjoint(_LISTS)
         if len(kinds) > 1:
             raise click.UsageError(f"{' and '.join(flags)} ask different questions: give one")
@@ -122,17 +122,17 @@ class Asked:
 
     @property
     def is_about_answers(self) -> bool:
-        """Whether each user has exactly one of a list of answers, the default question."""
+        """True if each user has exactly one of a list of answers, the default question."""
         return not self._kind
 
     @property
     def is_given(self) -> bool:
-        """Whether anything is asked."""
+        """True if any option of a question is given."""
         return bool(self._given)
 
     @property
     def is_read_from_data(self) -> bool:
-        """Whether a table is to tell what answers there are."""
+        """True if the possible answers must be read from the table."""
         return not self.is_given or (self._kind == "columns" and not self.has_domain)
 
     def question(self, *, name: str = "") -> "Question | None":

@@ -1,6 +1,6 @@
-"""``shuffledp attack`` and ``learnability``: what is inferred and learnt, as reports are arranged.
+"""``shuffledp attack`` and ``learnability``: success of attacks and of learning from reports.
 
-Both simulate a collection of true answers in three ways.
+Both simulate a collection of true answers with three arrangements of the reports.
 """
 
 from pathlib import Path
@@ -51,7 +51,7 @@ simulation_options = options(
 def _simulate(
     table: Path, asked: dict[str, Any], measured: "Callable[..., Sequence[Measured]]"
 ) -> None:
-    """Open the survey, measure the arrangements to compare, and print what was found."""
+    """Open the survey, measure the arrangements to compare, and print the results."""
     from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
 
     ways, alpha, distance = take_groups(asked)
@@ -99,7 +99,7 @@ def _simulate(
 
 
 def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
-    """Return the fact that says how far reports move."""
+    """Return the name and the value of the parameter that states how far reports move."""
     if isinstance(shuffler, sdp.groups.DisplacementShuffler):
         places = shuffler.places
         return "noise", f"b = {rounded(shuffler.scale, up=False)} {places.unit} ({places.name})"
@@ -107,7 +107,7 @@ def _model(shuffler: "GroupShuffler", distance: str) -> tuple[str, str]:
 
 
 def _row(measured: "Measured") -> tuple[str, ...]:
-    """Return a row of the table: of an attack and everybody's own report, the better, named."""
+    """Return a row of the table, for the better of the attack and each user's own report."""
     result = measured.of_better()
     deviation = result.standard_deviation
     return (

@@ -46,12 +46,12 @@ def bounds(**asked: Any) -> None:
     console.print_table(headings, bound_rows(compared))
     if compared.lower is None:
         click.echo("\nno lower end is known")
-    click.echo("\nthese say nothing here")  # there are always some: no method fits all
+    click.echo("\nthese say nothing here")  # never empty: no method fits all inputs
     console.print_facts(missing_rows(compared))
 
 
 def scenario_text(scenario: "Scenario") -> str:
-    """Name the subject of the bounds."""
+    """Return the line that describes a scenario."""
     law = "any randomizer"
     if scenario.randomizer is not None:
         sizes = {"k": scenario.domain_size, "dimension": scenario.dimension}
@@ -85,7 +85,7 @@ def bound_rows(compared: "BoundComparison") -> list[tuple[str, ...]]:
 
 
 def missing_rows(compared: "BoundComparison") -> list[tuple[str, str]]:
-    """Return every other method, and why it says nothing here."""
+    """Return every other method, with the reason why it gives no useful bound here."""
     return [
         (
             each.method.name,
@@ -99,5 +99,5 @@ def missing_rows(compared: "BoundComparison") -> list[tuple[str, str]]:
 
 
 def _number(value: float | None, digits: int, *, up: bool) -> str:
-    """Return a bound rounded outwards to significant digits; nothing where there is none."""
+    """Return a bound rounded outwards to significant digits; an empty text for None."""
     return "" if value is None else rounded(value, up=up, digits=digits)

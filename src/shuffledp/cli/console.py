@@ -1,6 +1,6 @@
-"""What the commands print: results on stdout, warnings, errors and progress on stderr.
+"""Output of the commands: results on stdout, warnings, errors and progress on stderr.
 
-rich is imported when something is printed, since ``--json`` and ``--help`` do without.
+rich is imported when something is printed, since ``--json`` and ``--help`` do without it.
 """
 
 import codecs
@@ -31,15 +31,15 @@ _SCHEMA_VERSION = 1
 
 
 def is_json() -> bool:
-    """Return True if the command is to print JSON."""
+    """Return True if the command must print JSON."""
     return bool(click.get_current_context().meta.get("shuffledp.json"))
 
 
 def print_json(value: Mapping[str, object]) -> bool:
-    """Print one JSON object on one line if --json asks for it, and say whether: then that is all.
+    """Print one JSON object on one line if --json is given; return True if it was printed.
 
-    First what was found, then what was asked, and of which version; docs/schemas has a JSON Schema
-    of each command's. What has another meaning gets another number.
+    Results come first, then inputs and versions; docs/schemas has a JSON Schema for each command.
+    A changed meaning of a key raises the schema version.
     """
     if is_json():
         context = click.get_current_context()
@@ -56,10 +56,10 @@ def print_json(value: Mapping[str, object]) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Return the value of an option as JSON has it."""
+    """Return the value of an option as a JSON value."""
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
-    if value == math.inf:  # which JSON has not
+    if value == math.inf:  # JSON has no infinity
         return None
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
@@ -69,12 +69,12 @@ def say(kind: str, message: str) -> None:
     click.echo(f"{kind}: {one_line(_with_options(message), limit=_LONGEST_LINE)}", err=True)
 
 
-# Options that are not called as the arguments are.
+# Options whose names differ from the names of the arguments.
 _OTHER_NAMES = {"laziness": "lazy", "id-column": "id"}
 
 
 def _with_options(message: str) -> str:
-    """Return a message with options where it names arguments: missing='drop' as --missing drop."""
+    """Return a message with arguments written as options: missing='drop' as --missing drop."""
 
     def option(found: re.Match[str]) -> str:
         name = found["name"].replace("_", "-")
@@ -92,13 +92,13 @@ def print_warnings(warnings: Iterable[str]) -> None:
         say("warning", warning)
 
 
-#: Folders of results that are complete: what follows, such as printing, cannot undo them.
+#: Folders of complete results; a later failure, such as in printing, does not undo them.
 published: list[Path] = []
 
 
 @contextmanager
 def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield `results_folder`, which holds none of the files that the command's options name."""
+    """Yield `results_folder`; refuse one that holds a file named by the command's options."""
     given = click.get_current_context().params.values()
     read = [each for each in given if isinstance(each, Path) and each != out]
     with results_folder(out, overwrite=overwrite, inputs=read) as folder:
@@ -107,11 +107,11 @@ def new_folder(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 def prepare_stdout() -> None:
-    """Have stdout take any text: what its encoding lacks is escaped as in JSON, in any output."""
+    """Escape characters that the encoding of stdout lacks, as in JSON."""
     published.clear()
     codecs.register_error("shuffledp.escaped", _escaped)
-    if sys.stdout is None:  # closed by whoever started this
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end
+    if sys.stdout is None:  # closed by the parent process
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open until exit
     elif hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="shuffledp.escaped")
 
@@ -125,7 +125,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def show(*renderables: "RenderableType") -> None:
-    """Print something of rich's: plain text, unpadded, unless stdout is a terminal."""
+    """Print objects of rich: plain, unpadded text unless stdout is a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -177,7 +177,7 @@ def print_paragraph(title: str, text: str) -> None:
 def progress_bar(hints: Mapping[str, str] | None = None) -> Iterator[Progress | None]:
     """Yield a callback that moves a bar on stderr, or None where stderr is no terminal.
 
-    Hints say beside a stage what would be quicker.
+    Hints name a quicker alternative beside a stage.
     """
     if not sys.stderr.isatty():
         yield None
@@ -198,7 +198,7 @@ def progress_bar(hints: Mapping[str, str] | None = None) -> Iterator[Progress | 
 
 
 def stages(bar: "ProgressBar", hints: Mapping[str, str]) -> Progress:
-    """Return a progress callback with one line of the display a stage."""
+    """Return a progress callback with one line of the display for each stage."""
     tasks: dict[str, TaskID] = {}
 
     def move(stage: str, done: int, total: int | None) -> None:

@@ -1,4 +1,4 @@
-"""``shuffledp demo``: the main job on real surveys, with the truth beside the estimates."""
+"""``shuffledp demo``: collections on real surveys, with the true shares beside the estimates."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -136,7 +136,7 @@ def _promised(
     dummies: DummyLaw | None,
     **promised: str | None,
 ) -> dict[str, Any]:
-    """Return the promise that options spell out."""
+    """Return the promise that the options state."""
     if no_local_noise and (epsilon0 is not None or dummies is None):
         wrong = "leave --epsilon0 out" if epsilon0 is not None else "give --dummies"
         raise click.UsageError(f"--no-local-noise sends answers that only dummies hide: {wrong}")
@@ -160,9 +160,9 @@ def _planned(
     epsilon: str | None,
     **others: object,
 ) -> tuple[dict[str, Any], str]:
-    """Return the promise of a saved plan, all of whose users are honest, and advice.
+    """Return the promise of a saved plan, whose users are all honest, and advice for an error.
 
-    Epsilon may be another.
+    The option --epsilon replaces the planned epsilon.
     """
     from shuffledp.deploy.creating import promise_of
 
@@ -220,7 +220,7 @@ def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) 
 
 
 def _check_dap(path: Path, **numbers: float) -> None:
-    """Print what the smallest batch of a DAP task keeps."""
+    """Print the guarantee of the smallest batch of a DAP task."""
     from shuffledp.deploy.dap import DapTask
     from shuffledp.deploy.database import bytes_of
 
@@ -250,7 +250,7 @@ def _check_dap(path: Path, **numbers: float) -> None:
 
 
 def say_task(made: "sdp.deploy.Task", path: Path) -> None:
-    """Print what a task asks and promises."""
+    """Print the question and the promise of a task."""
     from shuffledp.deploy.messages import report_size
 
     if not console.is_json():
@@ -321,7 +321,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
 
 
 def _say_waiting(message: str) -> None:
-    """Print what a command waits for, unless it prints JSON."""
+    """Print on stderr that a command waits."""
     click.echo(message, err=True)
 
 

@@ -1,4 +1,4 @@
-"""``shuffledp explain``: a finished collection for those who took part, who read, who register."""
+"""``shuffledp explain``: notice, privacy label or registry entry of a collection."""
 
 from pathlib import Path
 

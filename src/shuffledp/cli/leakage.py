@@ -1,4 +1,4 @@
-"""``shuffledp leakage``: how often an adversary guesses one person's answer right."""
+"""``shuffledp leakage``: probability that an adversary guesses one person's answer right."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **gu
     )
     if console.print_json(found.to_json_dict()):
         return
-    # The sentence first, then what is compared, then what it rests on.
+    # The main sentence, then the comparison, then the assumptions.
     click.echo(f"{found.sentence}\n")
     console.print_table(("what is seen", "right guesses", "leakage", "times"), account_rows(found))
     click.echo()

@@ -1,7 +1,7 @@
 """The command group, and the one place where errors become a line on stderr and an exit code.
 
-Exit codes: 0 done, also where results are written and cannot be printed; 2 what was asked for
-cannot be done; 130 Ctrl-C; 141 nobody reads the output; 143 SIGTERM.
+Exit codes: 0 success, also if results are written but cannot be printed; 2 refused or failed;
+130 Ctrl-C; 141 the reader of stdout is gone; 143 SIGTERM.
 """
 
 import gc
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code. What is wrong is said in one line on stderr, without a traceback.
+        The exit code. An error is printed as one line on stderr, without a traceback.
     """
     previous = signal.signal(signal.SIGTERM, _terminate)
     gc.set_threshold(200_000, 50, 100)  # importing makes many objects and no garbage
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         if isinstance(leaving.code, str):
             return FAILED
-        return _unprinted(UNREAD) if leaving.code == 1 else TERMINATED  # click's, of closed pipes
+        return _unprinted(UNREAD) if leaving.code == 1 else TERMINATED  # 1: click, closed pipe
     except (click.ClickException, ShuffledpError, OSError) as error:
         return _failed(error)
     finally:
@@ -91,7 +91,7 @@ def _failed(error: Exception) -> int:
 
 
 def _unprinted(status: int) -> int:
-    """Return the exit code where output failed: 0 if the results themselves are complete."""
+    """Return the exit code after failed output: 0 if the results themselves are complete."""
     if console.published:
         say("warning", f"the results in {console.published[-1]} are complete, but not printed")
     return 0 if console.published else status
@@ -99,11 +99,11 @@ def _unprinted(status: int) -> int:
 
 @contextmanager
 def _warnings_printed() -> Iterator[None]:
-    """Print each of `_PRINTED` on one line of stderr, without a place in the code."""
+    """Print warnings of `_PRINTED` on one line of stderr, without the place in the code."""
     with warnings.catch_warnings():
         for each in _PRINTED:
             warnings.simplefilter("default", each)
-        warnings.simplefilter("ignore", PlanWarning)  # among the result's warnings, which are shown
+        warnings.simplefilter("ignore", PlanWarning)  # shown among the result's warnings
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
@@ -123,7 +123,7 @@ def _say_compiling() -> None:
 
 
 def _abandon_stdout() -> None:
-    """Keep the interpreter from flushing once more, at exit, what cannot be written."""
+    """Keep the interpreter from flushing unwritable output again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,6 +1,6 @@
 """``shuffledp monitor``: a changing statistic, tracked for months on one privacy budget.
 
-``plan`` says how exact and how private that will be; ``simulate`` runs every client and the server.
+``plan`` states errors and privacy in advance; ``simulate`` runs every client and the server.
 """
 
 from pathlib import Path
@@ -91,7 +91,7 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
 
 
 def _print_plan(planned: "sdp.monitoring.MonitorPlan") -> None:
-    """Print the errors and guarantees, what else could be done, what to do, and on what terms."""
+    """Print errors, guarantees, alternatives, advice and assumptions."""
     from shuffledp.report import monitor as words
 
     central = planned.central
@@ -178,7 +178,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
 
 
 def _print_monitored(result: "sdp.monitoring.MonitorResult", out: Path) -> None:
-    """Print how large errors are, then the guarantees, then where everything is."""
+    """Print the errors, the guarantees and the path of the report."""
     from shuffledp.report import monitor as words
 
     running, num_users = result.running, result.num_users

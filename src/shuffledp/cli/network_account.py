@@ -1,4 +1,4 @@
-"""``shuffledp network account``: how private an exchange along a graph is."""
+"""``shuffledp network account``: central epsilon of an exchange along a graph."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +106,7 @@ _HEADINGS = ("rounds", "epsilon", "no smaller than", "trusted shuffler", "positi
 
 
 def _row(found: "NetworkAccount") -> tuple[str, ...]:
-    """Return the epsilons after one of several numbers of rounds."""
+    """Return the table row of one number of rounds."""
     lower = found.epsilon.lower
     return (
         f"{found.rounds:,}",
@@ -118,7 +118,7 @@ def _row(found: "NetworkAccount") -> tuple[str, ...]:
 
 
 def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
-    """Return the proved upper bound first, then what it is compared with, then the graph."""
+    """Return the proved upper bound, then the values to compare it with, then the graph."""
     bound, held = found.epsilon, "every report" if found.protocol == "all" else "one report"
     pieces = counted(found.num_components, "component")
     shape = "bipartite" if found.is_bipartite else "not bipartite"

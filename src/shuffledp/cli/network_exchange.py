@@ -1,6 +1,6 @@
 """``shuffledp network prepare``, ``relay``, ``peer``, ``collect``: a collection along a graph.
 
-Its terms, what carries its mail, taking part as one user or as many, and what the analyzer does.
+Terms, relay, peers (one user or many in a process), and analyzer.
 """
 
 from pathlib import Path
@@ -286,7 +286,7 @@ def _graph_of(terms: "Terms", path: Path) -> "sdp.network.Graph":
 
 
 def _relay_of(terms: "Terms", graph: "sdp.network.Graph", url: str) -> "RelayClient":
-    """Return a connection to the relay, and warn where others can read along."""
+    """Return a connection to the relay, and warn if others can read the traffic."""
     from shuffledp.deploy.http_client import cautions_about
     from shuffledp.peers.relay_client import RelayClient, answer_sizes
 
@@ -305,7 +305,7 @@ _ENDED_BADLY = {
 
 
 def _print_outcome(outcome: "PeersOutcome") -> None:
-    """Print how it went, and what went wrong."""
+    """Print the outcome, with a warning for each failure."""
     found = [
         f"{len(nodes):,} users, node {nodes[0]} among them, {what}"
         for name, what in _ENDED_BADLY.items()
@@ -375,7 +375,7 @@ def collect(
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
         _relay_of(read, edges, url) as client,
-        # What was fetched is kept beside the key that opens it.
+        # Fetched reports are kept beside the key that opens them.
         FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
         console.progress_bar() as on_progress,
     ):

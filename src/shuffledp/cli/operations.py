@@ -103,7 +103,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     """,
 )
 @click.pass_context
-def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # says what happens
+def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # noqa: ARG001  # states the action
     """Check a server's store that was put back from a backup.
 
     Sealed batches must have their records, results must match their batches, and the ledger needs

@@ -1,4 +1,4 @@
-"""The program; a command's options are a table, as ``--help`` shows it.
+"""Command group; the options of a command are a table, written as ``--help`` shows it.
 
 Options that several commands share stand here, with the kinds of values and checks across options.
 """
@@ -56,7 +56,7 @@ class _Command(click.Command):
                 formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Look at the options as they were given, then have click parse them."""
+        """Refuse a single option given twice, then have click parse the options."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for each in given:
             is_single = isinstance(each, click.Option) and not (each.multiple or each.is_flag)
@@ -75,7 +75,7 @@ class _Commands(_Group):
     group_class = _Group
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command's name alone, if that is enough."""
+        """Import the module of the command's name, and all modules if it lacks the command."""
         modules = {module.name for module in iter_modules([str(Path(__file__).parent)])}
         for chosen in (modules & {cmd_name}, modules):
             if cmd_name not in self.commands:
@@ -209,7 +209,7 @@ def dummy_law(text: str) -> Any:
 
     try:
         return DummyLaw.from_text(text)
-    except ParameterError as error:  # click before 8.4 says nothing of why
+    except ParameterError as error:  # click before 8.4 drops the reason
         raise click.BadParameter(str(error)) from None
 
 
@@ -224,7 +224,7 @@ def several_rounds(text: str) -> int | str | tuple[int, ...]:
 
 
 def answer_list(text: str) -> tuple[str, ...]:
-    """Return answers separated by commas or lines; one with those in it is in double quotes.
+    """Return answers separated by commas or lines; double quotes enclose one that contains any.
 
     Examples
     --------
@@ -294,8 +294,8 @@ def options(*tables: str, **kinds: Any) -> Callable[[Command], Command]:
     A line such as ``Privacy:`` is the heading of the entries below it.
 
     An entry of a table is ``name=--flag KIND  Help.  [default: value] [required] [repeated]``, and
-    goes on in indented lines. The name is the parameter's, where it is not the flag's. KIND is in
-    `_KINDS`, unless ``kinds`` has that of the parameter, or ``[one|of|these]``; a flag has none.
+    goes on in indented lines. The name is the parameter's, if it differs from the flag. KIND is a
+    key of `_KINDS`, unless ``kinds`` has the parameter, or ``[one|of|these]``; a flag has none.
     ``[=value]`` is a default that ``--help`` does not show.
     """
     added: list[Callable[..., Any]] = []
@@ -325,7 +325,7 @@ _ENTRY = re.compile(
 def _option(entry: str, heading: str, kinds: dict[str, Any]) -> Callable[..., Any]:
     """Return the option that an entry of a table declares, below a heading."""
     found = _ENTRY.fullmatch(entry)
-    assert found is not None, entry  # noqa: S101  # the tables are ours
+    assert found is not None, entry  # noqa: S101  # the tables are constants
     flag, kind, default = found["flag"], found["kind"], found["default"]
     name = found["name"] or flag[2:].replace("-", "_")
     how: dict[str, Any] = {"help": " ".join((found["help"] or "").split()) or None}
@@ -353,7 +353,7 @@ _NAMES = {
 
 
 def _set_json(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
-    """Have `print_json` print, and the command nothing else."""
+    """Record that the command must print one JSON object and nothing else."""
     context.meta["shuffledp.json"] = is_wanted
 
 
@@ -363,7 +363,7 @@ def _show_values(context: click.Context, _parameter: click.Parameter, shown: boo
         context.with_resource(showing_values())
 
 
-# Options of which commands see nothing.
+# Options that are handled here and not passed to commands.
 _CALLBACKS = {"--json": _set_json, "--show-values": _show_values}
 
 JSON = "as_json=--json  Print one JSON object instead of text."
@@ -386,7 +386,7 @@ RANDOMIZER = (
     "--max-answers: sampled:NAME or split:NAME with a NAME of categories."
 )
 
-# The law of a report, and which of the two is asked for: for commands of the accountant.
+# Randomizer of a report, and the quantity to compute: for commands of the accountant.
 LAW = f"""
     Reports:
     --randomizer NAME  By default the bound holds for any. Categories: {_NAMES["categories"]};
@@ -398,7 +398,7 @@ LAW = f"""
     --epsilon FLOAT  Compute delta at this epsilon, in nats.
     """
 
-# Who asks what, as a report says it.
+# Title, question, organisation and contact of a report.
 ABOUT = """
     Report:
     --title TEXT         Heading of the report.  [=]
@@ -407,7 +407,7 @@ ABOUT = """
     --contact TEXT       Contact for questions about the collection.  [=]
     """
 
-# How a result is estimated, and who asked what: for commands that end in a report.
+# Options of the estimates and of the report: for commands that end in a report.
 ESTIMATING = f"""
     Estimates:
     {CONFIDENCE}
@@ -421,7 +421,7 @@ ESTIMATING = f"""
     {ABOUT}
     """
 
-# Who does the work: for commands that randomize, count or open many reports.
+# Processes or Spark: for commands that randomize, count or open many reports.
 WORK = """
     Work:
     --processes N  Number of worker processes; by default the available cores, once the work takes a
@@ -430,7 +430,7 @@ WORK = """
         settings in spark-defaults.conf or PYSPARK_SUBMIT_ARGS.
     """
 
-# How a table is read: for all commands that take values from one.
+# Options of reading: for all commands that take values from a table.
 READING = """
     --csv-separator C  Separator of the columns; by default found in the file (comma, semicolon, tab
         or bar).
@@ -461,20 +461,31 @@ USERS = """
     """
 
 
-# --------------------------------------------------------------------- what options say together
+# --------------------------------------------------------------------- checks across options
 def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Take options out of all of them."""
+    """Remove options from all of them, by name, and return them."""
     return {name: options.pop(name) for name in names}
 
 
+def named_options(among: dict[str, Any]) -> dict[str, str]:
+    """Return the options that stand on the command line, by parameter, if they are among some."""
+    context = click.get_current_context()
+    return {
+        each.name: each.opts[0]
+        for each in context.command.params
+        if each.name in among
+        and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE
+    }
+
+
 def take_reading(options: dict[str, Any]) -> dict[str, Any]:
-    """Take `READING` and `DECIMAL` out of all of them: the ways that are not the usual ones."""
+    """Remove options of `READING` and `DECIMAL` from all; return all that differ from defaults."""
     ways = taken(options, *(WAYS.keys() & options.keys()))
     return {name: way for name, way in ways.items() if way != WAYS[name]}
 
 
 def is_on_spark(options: dict[str, Any], processes: int | None) -> bool:
-    """Take the engine out of all options; return True for Spark, which has no processes."""
+    """Remove the engine from the options; return True for Spark, which takes no --processes."""
     is_spark = bool(options.pop("engine") == "spark")
     if is_spark and processes is not None:
         raise click.UsageError("--processes is for one machine: leave it out with --engine spark")
@@ -482,7 +493,7 @@ def is_on_spark(options: dict[str, Any], processes: int | None) -> bool:
 
 
 def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.collection.About"]:
-    """Take `ESTIMATING` out of all of them: how to estimate, and who asked what."""
+    """Remove options of `ESTIMATING` from all; return arguments of estimates, and the `About`."""
     names = ("confidence", "simultaneous", "interval_about", "post_processing")
     intervals = taken(options, *names)
     require_open_unit("confidence", intervals["confidence"])
@@ -493,7 +504,7 @@ def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.colle
 def require_target(
     *, epsilon: float | None, delta: float | None, max_epsilon0: float | None = None
 ) -> None:
-    """Raise unless what is given of a target is epsilons > 0 and a delta in (0, 1)."""
+    """Raise unless a given epsilon or epsilon0 is positive and a given delta is in (0, 1)."""
     if epsilon is not None:
         require_positive("epsilon", epsilon)
     if delta is not None:

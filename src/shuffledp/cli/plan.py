@@ -1,4 +1,4 @@
-"""``shuffledp plan``: which randomizer, which epsilon0, and what error, for a target.
+"""``shuffledp plan``: randomizer, epsilon0 and standard error for a central target.
 
 Without a question it finds the one number that is missing: epsilon0, users, rounds, epsilon, delta.
 """
@@ -101,6 +101,8 @@ def plan(
             )
         _print_solution(sdp.calibrate(**goal, **asked))
         return
+    if asked["dimension"] is not None:
+        raise click.UsageError("--dimension is for --epsilon0 without a question: leave it out")
     goal |= shared.taken(asked, "num_users", "randomizer")
     if weighed is not None:
         if goal["num_users"] is not None:
@@ -133,7 +135,7 @@ def _weights(
 def _question(asked: Asked, k: int | None) -> "Question":
     """Return the question; ``k`` stands for numbered answers."""
     if k is None:
-        # None only where nothing is asked, which `plan` has answered otherwise by now.
+        # Never None: `plan` has handled the case without a question.
         return cast("Question", asked.question())
     if not asked.is_about_answers or asked.has_domain:
         raise click.UsageError("give exactly one of --domain, --domain-file and --k")
@@ -143,7 +145,7 @@ def _question(asked: Asked, k: int | None) -> "Question":
 
 
 def _print_solution(solution: "Calibration") -> None:
-    """Print the number that was found, then what holds with it."""
+    """Print the number that was found, then the guarantee with it."""
     from shuffledp.collection.cautions import delta_cautions
 
     guarantee = solution.guarantee
@@ -162,7 +164,7 @@ def _print_solution(solution: "Calibration") -> None:
 
 
 def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None", sealed: dict[str, int]) -> None:
-    """Print the choice, the other randomizers, and what the two other models would cost."""
+    """Print the choice, the other randomizers, and the errors in the two other models."""
     from shuffledp.report.plan import nearest
 
     law, guarantee = chosen.randomizer, chosen.guarantee

@@ -18,9 +18,11 @@ from shuffledp.collection.output import REPORT_FILE, write_results
 from shuffledp.core.checks import require_non_negative
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
-# Ways of reading a table, and what they are where nothing is said.
+# Options of reading a table, with their defaults.
 _READING = {"missing": "error", "other": False, "clip": False, "separator": None}
 _READING |= {"truncate": False, **shared.WAYS}
+
+_SPENDS_NOTHING = "--seed simulates, and a simulation spends nothing: no --ledger"
 
 
 @cli.command(
@@ -104,7 +106,7 @@ def run(
     simulated = taken(given, "seed")
     liars, weighing = taken(given, "dishonest"), taken(given, "weight", "most_weight")
     if ledger is not None and simulated["seed"] is not None:
-        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
+        raise click.UsageError(_SPENDS_NOTHING)
     ways = taken(given, *_READING)
     reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = given["shuffler"] == "uniform"
@@ -149,7 +151,7 @@ def run(
             **{name: str(file) for name, file in files.items() if file is not None},
         }
         write_results(result, folder, parameters=parameters, findings=json_of_run(result))
-        # Last: what is spent here and not published, say because the disk is full, is safe.
+        # Last: budget spent without a publication, say because the disk is full, is safe.
         left = None if ledger is None else _spent(result, ledger, table)
     _print_result(result, out, left)
 
@@ -163,21 +165,23 @@ def _run_on_spark(
     overwrite: bool,
     **given: Any,
 ) -> None:
-    """Carry a plan out where the rows of Parquet files lie, and write its results."""
+    """Carry out a plan on Spark, on the rows of Parquet files, and write its results."""
     from shuffledp.collection.leakage import json_of_run
 
-    privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
-    others = [*privacy.values(), Asked(given).is_given or None]
-    others += [given[name] for name in ("dishonest", "weight", "most_weight")]
-    is_plain = given["shuffler"] == "uniform" and not shared.take_reading(given)
     plan_file, ledger = files["plan"], files["ledger"]
-    if plan_file is None or any(each is not None for each in others) or not is_plain:
-        raise click.UsageError(
-            "--engine spark carries a plan out: give --plan, --column and --id, and none "
-            "of the options of other shuffles, of text and of --dishonest"
-        )
+    if plan_file is None:
+        raise click.UsageError("--engine spark carries a plan out: give --plan, --column and --id")
     intervals, about = shared.take_estimating(given)
     planned = sdp.Plan.load(plan_file)
+    used = {"id_column", "seed", "save_reports", *planned.question.reads}
+    used |= {"shuffler"} if given["shuffler"] == "uniform" else set()
+    if unread := [each for name, each in shared.named_options(given).items() if name not in used]:
+        raise click.UsageError(
+            "--engine spark carries a plan out, with the uniform shuffle: leave out "
+            + ", ".join(unread)
+        )
+    if ledger is not None and given["seed"] is not None:
+        raise click.UsageError(_SPENDS_NOTHING)
     reading = {
         name: given[name] for name in planned.question.reads if given[name] != _READING[name]
     }
@@ -202,7 +206,7 @@ def _run_on_spark(
 
 
 def _planned(plan_file: Path | None, privacy: dict[str, Any]) -> "sdp.Plan | None":
-    """Return the plan of a file, None if the options say how private to be."""
+    """Return the plan of a file, or None if the options state the privacy."""
     if plan_file is None:
         _require_privacy(**privacy)
         return None
@@ -213,7 +217,7 @@ def _planned(plan_file: Path | None, privacy: dict[str, Any]) -> "sdp.Plan | Non
 
 
 def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: Any) -> None:
-    """Raise unless a target is given, or a local loss."""
+    """Raise unless delta and exactly one of epsilon and epsilon0 are given."""
     if other["delta"] is None:
         raise click.UsageError("give --delta, or --plan")
     shared.require_target(epsilon=epsilon, delta=other["delta"], max_epsilon0=other["max_epsilon0"])
@@ -224,7 +228,7 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
 
 
 def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
-    """Spend a run from a ledger, and return what is left of its epsilon."""
+    """Spend a run from a ledger, and return the remaining epsilon."""
     return sdp.accounting.spend(ledger, result.release(), f"shuffledp run {table.name}").remaining
 
 
@@ -280,7 +284,7 @@ def estimate(
     ):
         how = {**given, **intervals, **ways, "on_progress": on_progress, "engine": workers.map}
         path = reports
-        if is_on_spark:  # whose workers may be in another folder
+        if is_on_spark:  # its workers may run in another folder
             path, how["engine"] = reports.absolute(), sdp.spark.Workers().map
         result = sdp.estimate(path, planned, **how)
         result = replace(result, about=about)
@@ -291,7 +295,7 @@ def estimate(
 
 
 def _print_result(result: "sdp.Result", out: Path, left: float | None = None) -> None:
-    """Print the estimates, the guarantee and where the report is."""
+    """Print the estimates, the guarantee and the path of the report."""
     from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
     from shuffledp.report.shuffles import words_of_result
@@ -302,7 +306,7 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
     spent = {} if left is None else {"ledger_left": left}
     if console.print_json(result.to_json_dict() | beside | spent):
         return
-    # With dummies it is one of three lines of guarantee, which the result prints.
+    # With dummies the result itself prints this line, as one of three.
     line = without_shuffler_line(result.randomizer.profile)
     facts = [] if result.dummies else [("no shuffler", line)]
     if guessed is not None and (line := run_line(guessed)):
@@ -314,7 +318,7 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
 
 
 def print_estimates(result: "sdp.Result", facts: list[tuple[str, str]], out: Path) -> None:
-    """Print the estimates, the guarantee, further facts and where the report is."""
+    """Print the estimates, the guarantee, further facts and the path of the report."""
     click.echo(report.terminal_text(replace(result, warnings=())))  # these are on stderr already
     click.echo()
     alone = protect_alone(result.dummies)

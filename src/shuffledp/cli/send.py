@@ -13,7 +13,7 @@ from shuffledp.cli.deployment import task_facts
 from shuffledp.cli.options import PATH, answer_list, cli, options, require_service
 from shuffledp.core.errors import DataError
 
-# What a device is told, and what to do next.
+# Meaning of each answer of the shuffler, and the next step.
 _MEANINGS = {
     "ACCEPTED": "the shuffler has it",
     "REPLAYED": "the shuffler has a report under its id: yours, if you sent it before",
@@ -94,7 +94,7 @@ def send(
 
 
 def _record(made: "sdp.deploy.Task", counts: dict[str, int], number: int) -> dict[str, object]:
-    """Return as JSON has it what became of how many reports."""
+    """Return the number of reports by answer of the shuffler, as a JSON object."""
     return {"task_id": made.task_id.hex(), "num_sent": number, "answers": counts}
 
 
@@ -133,7 +133,7 @@ def _answer(
                 console.print_warnings([_ANSWERED])
             client.report(None, code=code)  # the kept one, under the code's id if it needs one
         answer = client.send()
-    # What was typed is not repeated among the inputs: the true answer belongs in no log.
+    # Leave the typed answer out of the printed inputs: a true answer belongs in no log.
     click.get_current_context().params.pop("value")
     counts = {each.name.lower(): int(each is answer) for each in type(answer)}
     is_printed = console.print_json(_record(made, counts, 1))

@@ -9,7 +9,7 @@ import click
 from shuffledp.cli import options as shared
 from shuffledp.cli.options import cli, options, require_service
 
-# Of servers that one file of settings describes, and of pages for one or several tasks.
+# Servers have one file of settings each; pages take one or several tasks.
 _SERVERS = ("shuffler", "analyzer")
 _PAGES = ("survey", "pilot", "console")
 
@@ -126,6 +126,6 @@ def planner(*, listen: str) -> None:
 
 
 def say_url(url: str) -> None:
-    """Print where a server is, at once also into a pipe."""
+    """Print the URL of a server, flushed, so that a pipe gets it at once."""
     click.echo(url)
     sys.stdout.flush()

@@ -1,6 +1,6 @@
-"""What ``--shuffler`` brings with it: groups, or a network, as options of the command line.
+"""Options of ``--shuffler``: groups, or a network.
 
-The options of groups serve ``run``, ``attack`` and ``learnability``; all else is for ``run``.
+The options of groups serve ``run``, ``attack`` and ``learnability``; the others only ``run``.
 """
 
 from collections.abc import Callable
@@ -47,9 +47,9 @@ GROUPING = """
 
 
 def take_groups(options: dict[str, Any]) -> tuple[dict[str, Any] | None, float | None, str]:
-    """Take `GROUPING` out of a dictionary: how groups are formed, alpha, rank distance.
+    """Remove options of `GROUPING` from all; return ways to form groups, alpha, rank distance.
 
-    The first is None where no way of forming was named.
+    The first is None if no way to form groups was named.
     """
     ways = taken(options, "metric", "radius", "group_size", "hops", "groups_file", "id_column")
     ways |= {"by": options.pop("by") or (), "graph": options.pop("groups_graph")}
@@ -100,10 +100,10 @@ class Shuffle(NamedTuple):
 def take_shuffle(
     options: dict[str, Any], table: Path, column: str | None, *, leaves_out: bool, **others: Any
 ) -> "Callable[[int, Progress | None], Shuffle]":
-    """Take the options of a shuffle out of a dictionary, and check that they go with the others.
+    """Remove the options of a shuffle from all, and check that they fit the others.
 
-    Those are whether some rows are left out, whether to ``save_reports``, the ``seed``, and
-    ``ways`` to read the table. Returns what opens the shuffle for a number of users.
+    The others: ``leaves_out`` (some rows are left out), ``save_reports``, ``seed``, and ``ways`` to
+    read the table. Returns a function that opens the shuffle for a number of users.
     """
     exchange = taken(options, "graph", "rounds", "protocol", "laziness", "dummies")
     given = [name for name, value in exchange.items() if value is not None]
@@ -173,7 +173,7 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
 
 
 def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuffle:
-    """Read the graph and find out how its walk mixes."""
+    """Read the graph and compute how fast its walk mixes."""
     from shuffledp.network import run
 
     graph, laziness = asked.graph, asked.laziness or 0.0
@@ -203,7 +203,7 @@ def _how(asked: Any) -> dict[str, str]:
 
 
 def _uniform(asked: Any, num_users: int, _on_progress: object) -> Shuffle:
-    """Return the shuffle of everybody. A file with dummies tells how many users there are."""
+    """Return the uniform shuffle; a file of reports with dummies states the number of users."""
     from shuffledp.collection.report_files import reports_writer
 
     def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":

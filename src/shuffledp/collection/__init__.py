@@ -1,4 +1,4 @@
-"""The main job: plans a collection, runs it, and holds what came out."""
+"""Collections: questions, plans, runs and results."""
 
 from shuffledp.core.lazy_names import lazy_names
 

@@ -1,4 +1,4 @@
-"""Guarantee of a report without the shuffler, and warnings about guarantees that promise little."""
+"""Guarantee of a report without the shuffler, and warnings about weak guarantees."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -11,11 +11,11 @@ from shuffledp.randomizers.base import LocalRandomizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutShuffler:
-    """What protects a user if the shuffler fails: of an adversary who sees whose report it is.
+    """Guarantee of a user against an adversary who sees the sender of each report.
 
-    ``odds`` is e^epsilon0, by which a report may change the odds between two answers;
-    ``right_guess`` an upper bound on the chance to guess which of ``num_values`` equally likely
-    values a user has. Of all rounds together.
+    ``odds`` is e^epsilon0, the largest factor by which reports change the odds of two answers;
+    ``right_guess`` is an upper bound on the probability of guessing which of ``num_values``
+    equally likely values a user has. Both are for all rounds together.
     """
 
     epsilon0: float
@@ -24,14 +24,14 @@ class WithoutShuffler:
     num_values: int
 
     def to_json_dict(self) -> dict[str, float | None]:
-        """Return the fields by name, None for what is infinite."""
+        """Return the fields by name, None for infinite values."""
         return {name: finite(value) for name, value in asdict(self).items()}
 
 
-# With more than that a guess is nearly certain, or odds change beyond what words can say.
+# Above these a guess is nearly certain, or the factor of the odds is too large to mean anything.
 _LARGE_EPSILON0, _LARGE_EPSILON = 8.0, 5.0
 
-# Exact laws are written out for as many answers.
+# Largest number of answers for which the exact law of reports is written out.
 _MOST_WRITTEN_OUT = 8
 
 
@@ -62,9 +62,9 @@ def without_shuffler(
 
 
 def _right_guess(randomizer: Any, k: int) -> float:
-    """Return the exact chance of the best guess among k answers, 1 where it is not known."""
+    """Return the exact probability of the best guess among k answers, 1 if it is unknown."""
     if randomizer.name in {"k-rr", "subset-selection"}:
-        # The best guess is any of the answers that the report supports, always as many.
+        # Each report supports the same number of answers; the best guess is any of them.
         own, other = randomizer.support_probabilities
         return float(own / (own + (k - 1) * other))
     if randomizer.profile.channel is None or k > _MOST_WRITTEN_OUT:
@@ -76,7 +76,7 @@ def _right_guess(randomizer: Any, k: int) -> float:
 def plan_cautions(
     epsilon: float, delta: float, num_users: int, local: WithoutShuffler
 ) -> tuple[str, ...]:
-    """Return warnings about promises that say little; none of them is refused."""
+    """Return warnings about weak promises, none of which is refused."""
     found = []
     if epsilon > _LARGE_EPSILON:
         found.append(
@@ -100,7 +100,7 @@ def plan_cautions(
 
 
 def delta_cautions(delta: float, num_users: int) -> tuple[str, ...]:
-    """Return a warning unless ``delta < 1 / num_users``: else it permits publishing an answer."""
+    """Return a warning unless ``delta < 1 / num_users``: others permit publishing an answer."""
     if delta * num_users < 1.0:
         return ()
     return (

@@ -37,12 +37,12 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
 from shuffledp.randomizers.base import LocalRandomizer
 
-# Numbers of two digits that are advised; of more users, or a larger epsilon, it is of no use.
+# Numbers of two digits that are advised; advice beyond them would be of no use.
 _USERS_ADVISED = [digits * 10**power for power in range(8) for digits in range(10, 100)]
 _DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _EPSILONS_ADVISED = [digits * 10.0**power for power in range(-6, 2) for digits in _DIGITS]
 
-#: Dummies of a collection in all: about a quarter of an hour of one processor to seal.
+#: Largest expected number of dummies: sealing them takes a processor about a quarter of an hour.
 MOST_DUMMIES = 10**7
 
 # Number of rounds from which discrete Gaussian laws have the least variance.
@@ -54,7 +54,7 @@ _EPSILON0S_TRIED = 8
 # Among randomizers whose errors are this close, the one with the smallest reports is chosen.
 _CLOSE_ENOUGH = 1.02
 
-# Errors that differ by less differ by the accountant's tolerance only: one law in two guises.
+# Ratio below which errors differ only by the accountant's tolerance: both have the same law.
 SAME_ERROR = 1.0 + 1e-4
 
 
@@ -62,7 +62,7 @@ SAME_ERROR = 1.0 + 1e-4
 class Alternative:
     """Another randomizer at the largest epsilon0 that meets the target, and its error.
 
-    With dummies at the epsilon0 of least error.
+    With dummies, at the epsilon0 with the least error.
     """
 
     randomizer: LocalRandomizer
@@ -84,9 +84,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a collection: (epsilon, delta), its users and its rounds.
+    """Target of a collection: epsilon, delta, number of users and rounds.
 
-    And each report at most ``max_epsilon0``, whoever shuffles; infinite without local noise.
+    Each report has epsilon0 at most ``max_epsilon0``, infinite without local noise.
     """
 
     num_users: int
@@ -99,7 +99,7 @@ class Target:
 
 
 def require_frequency(question: Question, frequency: float) -> None:
-    """Raise unless it is a share of users, and the question is about shares."""
+    """Raise unless the frequency is a share of users, and the question is about shares."""
     if not 0.0 <= frequency <= 1.0:
         raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
     if isinstance(question, Means):
@@ -110,14 +110,14 @@ def require_frequency(question: Question, frequency: float) -> None:
 
 
 def at_target(question: Question, makers: Candidates, target: Target) -> list[Alternative]:
-    """Return each randomizer at its largest epsilon0."""
+    """Return each randomizer at its largest epsilon0 that meets the target."""
 
     def largest(make: Callable[[float], LocalRandomizer]) -> float:
         return meeting(target, lambda epsilon0: make(epsilon0).profile)
 
     @cache
     def of_any() -> float:
-        """Return the largest epsilon0 where it follows from epsilon0 alone."""
+        """Return the largest epsilon0 for any randomizer, which depends on epsilon0 alone."""
         other = RandomizerFamily.OTHER
         return meeting(target, lambda epsilon0: LocalProfile(epsilon0=epsilon0, family=other))
 
@@ -134,7 +134,7 @@ def at_target(question: Question, makers: Candidates, target: Target) -> list[Al
 
 
 def error_at_target(question: Question, makers: Candidates, choice: Any, target: Target) -> float:
-    """Return the expected error of a choice, or of a plan, at another target; infinite if none."""
+    """Return the expected error of a choice or plan at another target; infinite if infeasible."""
     name = choice.randomizer.name
     only = {name: makers[name]}
     if not choice.dummies:
@@ -147,7 +147,7 @@ def error_at_target(question: Question, makers: Candidates, choice: Any, target:
 
 
 def best_first(question: Question, makers: Candidates, target: Target) -> list[Alternative]:
-    """Return the best choice and then the others, least error first; `infeasible` if it is none."""
+    """Return the choices, least error first; raise `infeasible` if none is useful."""
     found = at_target(question, makers, target)
     if not min(each.expected_standard_error for each in found) <= question.useless_error:
         raise infeasible(question, makers, target)
@@ -158,10 +158,10 @@ def best_first(question: Question, makers: Candidates, target: Target) -> list[A
 def best_with_dummies(
     question: Question, randomizer: str | None, target: Target
 ) -> list[Alternative]:
-    """Return the best choice with the dummies asked for and then the others, least error first.
+    """Return the best choice with the requested dummies, then the others, least error first.
 
-    The others are the choices without dummies, where the crowd alone meets the target. With "best"
-    no dummies are taken where they lower the least error by less than 2 %.
+    The others are the choices without dummies, if the crowd alone meets the target. With "best"
+    no dummies are chosen if they lower the least error by less than 2 %.
     """
     makers = chosen_candidates(question, randomizer, with_dummies=True)
     makers = _fewest_messages(question, makers, target)
@@ -198,21 +198,21 @@ def best_with_dummies(
 
 
 def found_share(plan: Any) -> float:
-    """Return the share from which on a plan finds a text."""
+    """Return the smallest share of users at which a plan finds a text."""
     found = plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
     return float(found["discovery"]["found_share"])
 
 
 def of_all_rounds(question: Question, target: Target) -> Target:
-    """Return a target for dummies, where everybody answers each round of the question."""
+    """Return the target of all rounds together, where everybody answers each round."""
     return replace(target, rounds=target.rounds * question.num_rounds)
 
 
 def _fewest_messages(question: Question, makers: Candidates, target: Target) -> Candidates:
-    """Return the candidates, or the best one of several that send several messages a user.
+    """Return the candidates, or only the best one if they send several messages a user.
 
-    The one of the fewest messages whose error is close to the least, where the least
-    dummies cost about as much as normal noise: for a sum whatever the number of messages.
+    Best is the fewest messages with an error close to the least, where the least dummies are
+    priced like normal noise: for a sum their cost does not depend on the number of messages.
     """
     laws: Any = {name: make(target.max_epsilon0) for name, make in makers.items()}
     if len(laws) == 1 or not all(hasattr(law, "profiles") for law in laws.values()):
@@ -235,8 +235,8 @@ def with_dummies(
 ) -> list[Alternative]:
     """Return each randomizer with a sender's least dummies, at the epsilon0 of least error.
 
-    Without any where its largest epsilon0 needs none. More local noise needs fewer dummies, which
-    pays for few users only, and where the dummies at the largest epsilon0 are too many.
+    Without dummies if the largest epsilon0 needs none. More local noise needs fewer dummies; this
+    pays only for few users, and where the largest epsilon0 needs too many dummies.
     """
     chosen = []
     largest, smallest = target.max_epsilon0, target.epsilon
@@ -247,8 +247,8 @@ def with_dummies(
         for epsilon0 in (largest, *(smallest * steps**i for i in range(_EPSILON0S_TRIED, 0, -1))):
             law, least = make(epsilon0), min(map(_error_of, tried), default=math.inf)
             if tried and hasattr(law, "profiles"):
-                break  # nobody else's report hides these: local noise adds to the dummies it saves
-            if question.expected_error(law, target.num_users) >= least:  # without any dummies
+                break  # no other report hides these: local noise adds to the dummies it saves
+            if question.expected_error(law, target.num_users) >= least:  # even without dummies
                 continue
             try:
                 num_bins = getattr(law, "domain_size", len(question.labels))
@@ -294,7 +294,7 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
 
 
 def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: int) -> Laws:
-    """Return the same for several messages a user, one law for each level, or several rounds."""
+    """Return the least dummies of several messages (one law a level) or several rounds."""
     is_single, rounds = not hasattr(randomizer, "profiles"), target.rounds
     if sender == "users":
         what = "several rounds" if is_single else randomizer.name
@@ -307,7 +307,7 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: in
     shares = [1.0] if is_single else randomizer.dummy_shares
     goal: Any = {"epsilon": target.epsilon, "delta": target.delta, "rounds": rounds}
     dummies = least_level_dummies(profiles, shares, **goal)
-    if is_single and rounds < _ROUNDS_OF_GAUSSIAN:  # of each an even share of the target
+    if is_single and rounds < _ROUNDS_OF_GAUSSIAN:  # an even share of the target each
         share: Any = {"epsilon": target.epsilon / rounds, "delta": target.delta / rounds}
         even = (least_dummies(profiles[0], shapes=("laplace",), **share),)
         found = level_guarantee(profiles, even, delta=target.delta, rounds=rounds)
@@ -330,18 +330,18 @@ def _affordable(dummies: Laws, sizes: Sequence[int], target: Target, advice: str
 
 
 def _profiles(randomizer: Any) -> tuple[LocalProfile, ...]:
-    """Return the laws of the messages that a user sends in one round."""
+    """Return the profiles of the messages that a user sends in one round."""
     return getattr(randomizer, "profiles", None) or (randomizer.profile,)
 
 
 def expected_dummies(dummies: Laws, sizes: Sequence[int], num_users: int) -> float:
-    """Return the mean number of dummies in all, of laws for bins of these numbers."""
+    """Return the expected number of dummies in all; sizes are the numbers of bins of the laws."""
     senders = num_users if dummies and dummies[0].sender == "users" else 1
     return senders * sum(law.mean * size for law, size in zip(dummies, sizes, strict=False))
 
 
 def _error_of(choice: Alternative) -> float:
-    """Return its expected standard error."""
+    """Return the expected standard error of a choice."""
     return choice.expected_standard_error
 
 
@@ -356,7 +356,7 @@ def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> flo
 
 
 def guarantees(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> dict[str, Any]:
-    """Return the guarantee with dummies, if any, and that without them, by name of the field."""
+    """Return the guarantee with dummies, if any, and the guarantee without, by field name."""
     without = None
     if dummies:
         how: Any = {"delta": target.delta, "rounds": target.rounds}
@@ -369,14 +369,14 @@ def guarantees(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> di
 def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws = ()) -> Guarantee:
     """Return the guarantee of all rounds at a target's delta, with at most its epsilon.
 
-    Calibration proved that delta holds at ``epsilon``; inverting back ends within its tolerance
-    *above* the root, which must not read as a miss. A shuffler's dummies need no honest users.
+    Calibration proved that delta holds at ``epsilon``; inverting it ends *above* the root, within
+    the tolerance, which must not count as a miss. A shuffler's dummies need no honest users.
     """
     law, num_users, epsilon = randomizer.profile, target.num_users, target.epsilon
     if dummies and (target.rounds > 1 or hasattr(randomizer, "profiles")):
         how: Any = {"delta": target.delta, "rounds": target.rounds}
         return level_guarantee(_profiles(randomizer), dummies, **how)
-    if target.rounds > 1:  # calibrated by the very epsilon that is computed here
+    if target.rounds > 1:  # calibration computed the same epsilon
         release = ShuffledRelease(profile=law, num_users=num_users)
         return guarantee_of(release * target.rounds, delta=target.delta)
     num_users, hidden = accounted(dummies, num_users)
@@ -392,10 +392,10 @@ def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws 
 
 
 def infeasible(question: Question, makers: Candidates, target: Target) -> InfeasibleTargetError:
-    """Return the error that says how many users, or which epsilon, would do.
+    """Return the error that states a sufficient number of users, or a sufficient epsilon.
 
-    Judged by what holds for any randomizer: quicker than each one's own analysis, and since that
-    allows no less noise, what is advised does.
+    Judged by the bound for any randomizer: it is quicker than each randomizer's own analysis, and
+    never needs less noise, so that the advised numbers suffice.
     """
     num_users, epsilon, delta = target.num_users, target.epsilon, target.delta
 
@@ -409,7 +409,7 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
 
     again = f" in {target.rounds} rounds" if target.rounds > 1 else ""
     advice = []
-    # Two digits, each tried as it is printed.
+    # Numbers of two digits, each tried exactly as it is printed.
     more = [users for users in _USERS_ADVISED if users > num_users]
     place = bisect_left(more, True, key=lambda users: useful(users, epsilon))
     if place < len(more):
@@ -428,9 +428,9 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
 
 
 def best_of(choices: Sequence[Alternative]) -> Alternative:
-    """Return the least error among the smallest reports that are close enough to the least of all.
+    """Return the smallest reports among the choices with nearly the least error.
 
-    Of those with the same error the first of the candidates: it has the closest analysis.
+    Among equal errors the first candidate, which has the closest analysis.
     """
     close = _near_the_least(choices, _CLOSE_ENOUGH)
     fewest = min(each.randomizer.num_report_bytes for each in close)
@@ -439,6 +439,6 @@ def best_of(choices: Sequence[Alternative]) -> Alternative:
 
 
 def _near_the_least(choices: Sequence[Alternative], factor: float) -> list[Alternative]:
-    """Return those whose error is at most a multiple of the least one."""
+    """Return the choices whose error is at most a multiple of the least error."""
     least = min(each.expected_standard_error for each in choices)
     return [each for each in choices if each.expected_standard_error <= factor * least]

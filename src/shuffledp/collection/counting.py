@@ -1,6 +1,6 @@
-"""Counting reports: piece by piece, in this process or wherever an engine has its workers.
+"""Counting reports: piece by piece, in this process or in the workers of an engine.
 
-Partial aggregates add up, so that a result does not depend on who counted which piece.
+Partial aggregates add up, so that a result does not depend on which worker counted which piece.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,18 +16,18 @@ from shuffledp.core.reports import Aggregate, Reports
 from shuffledp.randomizers.base import LocalRandomizer
 
 Engine: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""What `map` does, in order: the builtin, ``Processes.map``, or ``shuffledp.spark.Workers.map``.
+"""An ordered `map`: the builtin, ``Processes.map``, or ``shuffledp.spark.Workers.map``.
 
-Functions and items are plain enough to go to another process.
+Functions and items are picklable, so that they can go to another process.
 """
 
 # Reports are aggregated in batches of about this size: with hashed reports each batch costs a
-# transform as long as the domain, which should not be paid for a handful of them.
+# transform as long as the domain, too much for a handful of reports.
 BATCH_BYTES = 1 << 23
 
 
 def require_of_law(randomizer: LocalRandomizer, reports: Any) -> Reports:
-    """Return reports; raise unless they are reports of this law."""
+    """Return reports; raise unless the randomizer of the plan made them."""
     if not isinstance(reports, Reports):
         raise DataError(f"reports holds a {type(reports).__name__}: give a file, or Reports")
     if reports.fingerprint != randomizer.fingerprint:
@@ -45,7 +45,7 @@ class Batches:
         self._held: list[NDArray[Any]] = []
 
     def take(self, reports: Any) -> Iterator[Reports]:
-        """Take a block, and yield all that is held once it is enough."""
+        """Take a block, and yield all held blocks once they are large enough."""
         self._held.append(require_of_law(self._randomizer, reports).data)
         if sum(each.nbytes for each in self._held) >= BATCH_BYTES:
             yield from self.rest()
@@ -65,7 +65,7 @@ class Batches:
 
 
 def count_piece(randomizer: LocalRandomizer, piece: Any) -> Aggregate | None:
-    """Return the aggregate of one piece: `Reports`, or a file of them; None where it is empty."""
+    """Return the aggregate of a piece, `Reports` or a file of them; None if it is empty."""
     if isinstance(piece, Reports):
         return randomizer.aggregate(piece)
     found: Aggregate | None = added_up(
@@ -92,7 +92,7 @@ def count_all(
     report: Progress,
     num_users: int,
 ) -> Any:
-    """Return the aggregate of `Reports`, a file or several, or a stream of blocks; None of none."""
+    """Return the aggregate of `Reports`, files, or a stream of blocks; None if there are none."""
     if hasattr(reports, "pieces"):
         pieces = reports.pieces()
     else:
@@ -110,11 +110,11 @@ class Tally:
 
     def __init__(self, randomizer: LocalRandomizer, report: Progress, num_users: int) -> None:
         self._randomizer, self._report, self._num_users = randomizer, report, num_users
-        #: The aggregate of those that have gone by, once all have.
+        #: The aggregate of all reports, once all have passed.
         self.found: Any = None
 
     def of(self, stream: Iterable[Reports]) -> Iterator[Reports]:
-        """Yield the reports, which are counted."""
+        """Yield the reports, and count them."""
         batches = Batches(self._randomizer)
         for reports in stream:
             self._count(batches.take(reports))
@@ -122,7 +122,7 @@ class Tally:
         self._count(batches.rest())
 
     def _count(self, batches: Iterable[Reports]) -> None:
-        """Add batches to what was found."""
+        """Add batches to the aggregate."""
         for batch in batches:
             part: Any = self._randomizer.aggregate(batch)
             self.found = part if self.found is None else self.found + part

@@ -1,7 +1,7 @@
-"""Finding texts that nobody listed, round by round: each round's bins follow from those before.
+"""Finding unlisted texts round by round: the bins of a round depend on the rounds before.
 
-Without dummies every user answers one round, drawn in secret; with a shuffler's everybody answers
-all of them. A prefix is left if more reports support it than noise explains.
+Without dummies every user answers one round, drawn in secret; with a shuffler's dummies every
+user answers all rounds. A prefix is kept if more reports support it than noise explains.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DataError
 from shuffledp.estimation.discovery import FoundTexts, left_by
 
-# Users whose bins are looked up, and reports drawn, together.
+# Number of users whose bins are looked up, and whose reports are drawn, together.
 _BLOCK = 2**20
 
 
@@ -41,7 +41,7 @@ def discover(
     *,
     liars: DishonestUsers | None = None,
 ) -> tuple[Any, FoundTexts, Released]:
-    """Return the plan with the texts that were found, their shares, and what was released.
+    """Return the plan with the texts that were found, their shares, and the numbers released.
 
     ``collect`` randomizes, shuffles and counts the values of some users, each once; simulated liars
     among them choose their round.
@@ -65,7 +65,7 @@ def discover(
             codes(own[start : start + _BLOCK], bins, depth, asked.num_bins)
             for start in range(0, len(own), _BLOCK)
         )
-        # Blocks of a stream have the same words each time: a round has a stream of its own.
+        # Blocks of a stream use the same random words each time: each round has its own stream.
         counts = collect(blocks, num_users=len(own), entropy=entropy.spawn())
         more = getattr(counts, "num_dummies", 0)
         before, dummies_before, _ = released
@@ -83,7 +83,7 @@ def discover(
 
 
 def _turns(num_users: int, num_rounds: int, entropy: Entropy) -> NDArray[np.uint64]:
-    """Return the round of each user, whose own secret it is."""
+    """Return the secret random round of each user."""
     if num_users < LEAST_USERS * num_rounds:
         raise DataError(
             f"{num_users:,} users are too few for {num_rounds} rounds of {LEAST_USERS}: ask more "

@@ -1,7 +1,7 @@
-"""Dummies of one collection: drawn, added to the users' reports, taken off, accounted.
+"""Dummies of one collection: drawn, added to the users' reports, subtracted, accounted.
 
-Whoever simulates the shuffler draws them; with Poisson laws the sum of what all users send. They
-are reports like any other from then on, and only their number in all is told.
+A simulated shuffler draws them; with Poisson laws it draws the sum of the dummies of all users.
+From then on they are reports like any other, and only their total number is published.
 """
 
 import operator
@@ -18,19 +18,19 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.randomizers.checks import code_type
 
-#: Who may add dummies to a planned collection; "best" takes whatever errs least, or none.
+#: Senders of dummies in a planned collection; "best" takes the least error, with or without.
 DUMMIES = ("none", "shuffler", "users", "best")
 
 
 def protect_alone(laws: Laws) -> bool:
-    """Whether a shuffler adds dummies, so that the guarantee holds whatever others send."""
+    """Return True if a shuffler adds the dummies: the guarantee holds whatever others send."""
     return bool(laws) and laws[0].sender == "shuffler"
 
 
 def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: int) -> Any:
-    """Return dummy reports, their numbers drawn for every possible report.
+    """Return dummy reports, their numbers drawn for each possible report.
 
-    Of several laws each is for the possible reports of one level, in order.
+    With several laws each is for the possible reports of one level, in order.
     """
     sizes = getattr(randomizer, "sizes", ()) or (randomizer.domain_size,)
     how: Any = {"num_senders": num_users}
@@ -40,19 +40,19 @@ def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: in
 
 
 def less_dummies(aggregate: Any, laws: Laws, *, num_users: int | None) -> Any:
-    """Return the aggregate of users' reports and dummies, told how many users there were."""
+    """Return the aggregate without the dummies, given the number of users."""
     return aggregate.less_dummies(*laws, num_users=num_users) if laws else aggregate
 
 
 def told_users(laws: Laws, told: int | None, num_users: SupportsIndex | None) -> int | None:
-    """Return the number of users of reports with dummies: as given, else as their file tells.
+    """Return the number of users of reports with dummies: as given, or as the file states.
 
     Raises
     ------
     ParameterError
-        If it is not known, or not asked for since there are no dummies.
+        If it is unknown, or given although there are no dummies.
     DataError
-        If the file tells another one.
+        If the file states another number.
     """
     if not laws:
         if num_users is not None:
@@ -72,7 +72,7 @@ def told_users(laws: Laws, told: int | None, num_users: SupportsIndex | None) ->
 
 
 def require_possible(laws: Laws, shuffling: Any) -> None:
-    """Raise if there are dummies that the shuffle's guarantee does not know."""
+    """Raise if there are dummies that the guarantee of the shuffle does not account for."""
     if laws and laws[0].sender not in getattr(shuffling, "dummy_senders", ()):
         raise ParameterError(
             f"dummies = {laws[0]} are the {laws[0].sender}', and not accounted for with the "
@@ -105,7 +105,7 @@ def require_plannable(
 
 
 def require_given(law: DummyLaw, question: Any, shuffling: Any, *, is_bare: bool) -> None:
-    """Raise unless a shuffle that is not uniform knows such dummies."""
+    """Raise unless a shuffle that is not uniform accounts for such dummies."""
     if not (question.has_one_label or question.has_rounds):
         raise ParameterError(
             f"dummies = {law} is for answers from a list, not for {question.kind}: leave it out"
@@ -119,7 +119,7 @@ def require_given(law: DummyLaw, question: Any, shuffling: Any, *, is_bare: bool
 
 
 def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
-    """Return the honest users that the accountant counts on, and what it is told of dummies."""
+    """Return the number of honest users for the accountant, and its arguments about dummies."""
     if len(laws) > 1:
         raise ParameterError(
             f"dummies are of {len(laws)} laws, which are accounted as they were planned: for as "

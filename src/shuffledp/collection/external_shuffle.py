@@ -1,8 +1,8 @@
 """An exactly uniform permutation of more rows than fit in memory, through one scratch file.
 
-The bucket method, with its proof in `shuffledp.collection.uniform_shuffler`: every row's bucket is
-independent and uniform, whichever batch it came in, and the blocks' sizes are independent of the
-permutation.
+The bucket method, with its proof in `shuffledp.collection.uniform_shuffler`: the bucket of each
+row is independent and uniform, whatever its batch, and the sizes of the blocks are independent of
+the permutation.
 """
 
 import tempfile
@@ -24,7 +24,7 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ShuffledpError
 
-# With the interpreter and the compiled code a process then stays below 250 MB in all.
+# The process then stays below 250 MB in all, with the interpreter and compiled code.
 DEFAULT_MEMORY_LIMIT_BYTES = 48 << 20
 
 
@@ -34,9 +34,9 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
     Up to ``memory_limit_bytes`` (rows and bucket indices; 48 MiB) no file is made. Beyond, each
     batch is split into 256 buckets, which are appended to a scratch file; in the end each bucket is
     collected from all batches and permuted in memory, twice a 256th of all rows. The scratch file
-    in ``directory`` has no name, so that a process that is killed leaves nothing that could be
-    opened; the disk's blocks are not erased: whoever may read the raw disk belongs to the trusted
-    shuffler. Not for several threads at once.
+    in ``directory`` has no name, so that a killed process leaves no file that could be opened; the
+    blocks of the disk are not erased: any party that can read the raw disk belongs to the trusted
+    shuffler. Not thread-safe.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
     ) -> None:
         one_row = np.empty((1, *row_shape), dtype=dtype)
         self._row_bytes = one_row.nbytes
-        # Most memory a row: two copies and one byte of bucket index.
+        # Bytes of memory a row: two copies and one byte of bucket index.
         held_bytes = 2 * self._row_bytes + 1
         limit = require_at_least("memory_limit_bytes", memory_limit_bytes, 2 * held_bytes)
         self._entropy = entropy
         self._directory = directory
-        # Memory is taken only as rows come in.
+        # Memory is used only as rows come in.
         self._batch: NDArray[Any] = np.empty((limit // held_bytes, *row_shape), dtype=dtype)
         self._split: NDArray[Any] = np.empty_like(self._batch)
         self._num_held = 0
@@ -63,7 +63,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         self._file: IO[bytes] | None = None
         #: Size of the scratch file; 0 while all rows are in memory.
         self.scratch_bytes = 0
-        # For each batch in the file, the rows at which its buckets begin and end in the file.
+        # For each batch in the file, the first and last rows of its buckets in the file.
         self._batch_offsets: list[NDArray[np.int64]] = []
         self._is_taking_rows = True
 
@@ -84,7 +84,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
             taken += len(piece)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Return the shuffled rows in blocks; only once, for twice would be two releases."""
+        """Return the shuffled rows in blocks; only once, since twice would be two releases."""
         if not self._is_taking_rows:
             raise ShuffledpError(
                 "the shuffled blocks were asked for twice, which is a second release: keep them"
@@ -93,7 +93,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         return self._blocks()
 
     def close(self) -> None:
-        """Free memory and the scratch file, whose contents are gone with it."""
+        """Free the memory and the scratch file, and lose their contents."""
         self._is_taking_rows = False
         self._batch = self._split = self._batch[:0].copy()
         self._num_held = 0
@@ -104,7 +104,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         self.close()
 
     def _spill(self) -> None:
-        """Split the batch into buckets and append these to the scratch file, made for the first."""
+        """Split the batch into buckets and append them to the scratch file, made if needed."""
         batch, split = self._batch[: self._num_held], self._split[: self._num_held]
         offsets = split_into_buckets(batch, split, MAX_BUCKETS, self._entropy)
         self._batch_offsets.append(offsets + self.scratch_bytes // self._row_bytes)

@@ -1,10 +1,10 @@
-"""Success probabilities of adversaries who see the release of one run, by its `Shuffling`.
+"""Success probabilities of adversaries who see the release of one run, for any `Shuffling`.
 
-After anything the guarantee of the release bounds what is guessed. After a Mallows permutation
-those whose place is the least spread are the worst off: all alike under "hamming" and "cayley",
-those at the ends of the reference order under "kendall".
-What bounds their V bounds it for everybody. After walks through a network, or noise on places,
-coins say who hides the report.
+For every shuffle the guarantee of the release bounds the success probability. After a Mallows
+permutation the users whose places are spread least are worst off: all alike under "hamming" and
+"cayley", the users at the ends of the reference order under "kendall". A bound on their V holds
+for everybody. After walks through a network, or noise on places, independent coins decide which
+reports hide the target's.
 
 *Proof.* V is convex and symmetric in the law M of the target's place, hence Schur-convex. Fix the
 order of all others, and put the target between them: from each place to the next the inversions
@@ -39,19 +39,19 @@ from shuffledp.leakage.account import Adversary, LeakageAccount, Scene
 from shuffledp.leakage.any_shuffler import SOURCE, at_most
 from shuffledp.leakage.counts.others import Response
 
-# A larger delta comes with a smaller epsilon, which for guesses may be worth more.
+# With a larger delta epsilon is smaller, which can give a smaller bound on guesses.
 _DELTAS = (1e-4, 1e-3, 1e-2)
 
-# Channel matrices up to this size are taken as they are; others by their guarantees.
+# Number of cells up to which a channel matrix is used; otherwise the local guarantee is.
 _MOST_CELLS = 2_000
 
-# Bounds with a relative gap below this are exact for all that a reader sees.
+# Bounds with a smaller relative gap count as exact.
 _TIGHT = 1e-6
 
-# Values times places up to which the closed bounds are evaluated for a matrix.
+# Largest number of values times places for which the closed bounds are evaluated for a matrix.
 _MOST_CLOSED = 20_000_000
 
-# What `target_place_law` may be off by in total variation: for each place, and besides.
+# Largest error of `target_place_law` in total variation: for each place, and in addition.
 _OFF_A_PLACE, _OFF_BESIDES = 1e-15, 1e-12
 
 _ONE_TRY = "The adversary has one try, and wins if it names one chosen person's value."
@@ -71,20 +71,20 @@ _DUMMIES = (
     "without looking at the answers."
 )
 
-# Computed once for each result that is still in use.
+# Computed once for each result that is in use.
 _FOUND: "WeakKeyDictionary[Result, RunLeakage | None]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLeakage(Shown):
-    """What each of some adversaries can guess from one release.
+    """Success probabilities of two adversaries who see one release.
 
     Parameters
     ----------
     accounts : tuple of LeakageAccount
-        Of who knows nobody's answer, and of who knows everybody else's.
+        For the adversary who knows nobody's answer, and for the one who knows everybody else's.
     notes : tuple of str
-        What could not be computed, one sentence each.
+        Quantities that could not be computed, one sentence each.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class RunLeakage(Shown):
     notes: tuple[str, ...] = ()
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return the accounts as `LeakageAccount.to_json_dict` does, and the notes."""
+        """Return the accounts (see `LeakageAccount.to_json_dict`) and the notes."""
         return {
             "accounts": [account.to_json_dict() for account in self.accounts],
             "notes": list(self.notes),
@@ -113,12 +113,12 @@ def leakage_of(result: Result) -> RunLeakage | None:
     -------
     RunLeakage or None
         Upper ends hold whenever the guarantee of the run does. None for questions without a finite
-        list of answers, and where the result does not say how reports were shuffled. What cannot be
-        computed is said in its notes; nothing is raised.
+        list of answers, and for results that do not state their shuffle. Quantities that cannot be
+        computed are named in the notes; nothing is raised.
 
     Notes
     -----
-    See `leakage_of_run`. Cost: about a second when it is first asked for, and nothing again.
+    See `leakage_of_run`. Cost: about a second at the first call, none afterwards.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def leakage_of(result: Result) -> RunLeakage | None:
 
 
 def json_of_run(result: Result) -> dict[str, object]:
-    """Return `leakage_of` as a part of a JSON object, empty where there is none."""
+    """Return `leakage_of` as a part of a JSON object, empty if it is None."""
     found = leakage_of(result)
     return {} if found is None else {"leakage": found.to_json_dict()}
 
@@ -145,8 +145,8 @@ def json_of_run(result: Result) -> dict[str, object]:
 def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
     """Return the leakage of a run; None for questions without a finite list of answers.
 
-    Upper ends hold whenever the guarantee of the run does. What cannot be computed is said in its
-    notes; nothing is raised.
+    Upper ends hold whenever the guarantee of the run does. Quantities that cannot be computed are
+    named in the notes; nothing is raised.
     """
     if not result.question.has_one_label:
         return None
@@ -168,19 +168,19 @@ def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
 
 @dataclass(frozen=True, eq=False)
 class _Release:
-    """A release; what all adversaries have in common is computed once, where it may fail."""
+    """A release; values that all adversaries share are computed once, in the first account."""
 
     result: Result
     shuffling: Shuffling
 
     @cached_property
     def law(self) -> tuple[float | None, Floats | None]:
-        """The truth of k-ary randomized response, or a matrix; neither if not at hand."""
+        """Truth probability of k-ary randomized response, or a matrix; neither if unavailable."""
         randomizer, profile = self.result.randomizer, self.result.randomizer.profile
         if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
             truth, other = getattr(randomizer, "support_probabilities", (None, None))
             if truth is not None:
-                # It is rounded to nearest; more truth never leaks less.
+                # It is rounded to nearest; a larger truth probability never leaks less.
                 return (truth if truth == other else min(math.nextafter(truth, 2.0), 1.0)), None
         rows: Any = None if profile.channel is None else profile.channel()
         if rows is None or len(rows) * len(rows[0]) > _MOST_CELLS:
@@ -189,7 +189,7 @@ class _Release:
 
     @cached_property
     def concealment(self) -> Concealment | None:
-        """What hides a report; None where the shuffle is uniform."""
+        """Ways in which the shuffle hides a report; None for a uniform shuffle."""
         return self.shuffling.leakage()
 
     @cached_property
@@ -199,7 +199,7 @@ class _Release:
 
     @cached_property
     def points(self) -> list[tuple[float, float]]:
-        """Some pairs of epsilon and delta that the release guarantees."""
+        """Pairs of epsilon and delta that the release guarantees."""
         profile, found = self.result.randomizer.profile, [self.result.guarantee]
         for delta in _DELTAS:
             users, how = self.result.guarantee.num_users, {"delta": delta, **self.how}
@@ -217,16 +217,15 @@ class _Release:
         return min(any_shuffler.vulnerability_from_guarantee(prior, *point) for point in points)
 
     def account(self, adversary: Adversary) -> LeakageAccount:
-        """Return the account of one adversary: exact where that is quick, else by the guarantee."""
+        """Return the account of one adversary: exact if that is quick, else by the guarantee."""
         users, values = self.result.guarantee.num_users, len(self.result.domain)
         if (crowd := self.result.without_dummies) is not None:
-            users = crowd.num_users  # a shuffler's dummies count on one user
+            users = crowd.num_users  # a shuffler's dummies count on one honest user
         require_at_least("number of users", users, 1, accounts_of.MOST_USERS)
         require_at_least("number of answers", values, 1, accounts_of.MOST_VALUES)
         profile, (truth, matrix) = self.result.randomizer.profile, self.law
         has_law = truth is not None or matrix is not None
-        # A uniform shuffle of the same reports, or of the true answers where their law is not at
-        # hand.
+        # A uniform shuffle of the same reports, or of the true answers if the law is unavailable.
         scene = Scene(
             num_users=users,
             domain_size=values,
@@ -239,7 +238,7 @@ class _Release:
         prior = scene.law()
         account = scene.account(adversary, None)
         if not has_law:
-            # All that is known of the randomizer is its local guarantee.
+            # Only the local guarantee of the randomizer is known.
             losses = profile.epsilon0, profile.delta0
             upper = any_shuffler.vulnerability_from_guarantee(prior, *losses)
             ends = Enclosure(account.prior, max(upper, account.prior))
@@ -257,12 +256,12 @@ class _Release:
     def _concealed(
         self, account: LeakageAccount, by: Concealment, matrix: Floats | None, prior: Floats
     ) -> LeakageAccount:
-        """Return the account of a release in another order, given a uniform shuffle's account.
+        """Return the account of a non-uniform shuffle, given the account of a uniform shuffle.
 
-        The law of reports is ``matrix``, else k-ary randomized response of the account's truth,
-        else unknown. Upper ends hold for everybody. Lower ends are those of a uniform shuffle where
-        all reports are in the release, for who sees it can shuffle it; and what is proved for the
-        worst off.
+        The law of reports is ``matrix``, else k-ary randomized response with the account's truth,
+        else unknown. Upper ends hold for everybody. Lower ends: the value of a uniform shuffle if
+        all reports are released, since the adversary can shuffle them; and the value proved for the
+        worst-off user.
         """
         is_uninformed = account.adversary == "uninformed"
         assumptions = (_ONE_TRY, _INDEPENDENT) if account.adversary != "strong" else (_ONE_TRY,)
@@ -285,13 +284,13 @@ class _Release:
             *_crowded(account, by, account.truth),
         )
         if shuffler.upper < both.upper:
-            # Reports are as good as made from the shuffled answers: no processing tells more.
+            # Reports could be made from the shuffled answers, and processing adds no information.
             both = replace(shuffler, lower=min(both.lower or 0.0, shuffler.upper))
         return _unplaced(account, shuffler=shuffler, both=both)
 
 
 def _unplaced(account: LeakageAccount, **changes: Any) -> LeakageAccount:
-    """Return an account with changes; the worst knowledge of a uniform shuffle is of no use."""
+    """Return a changed account, without the knowledge that is worst for a uniform shuffle."""
     known = None if account.is_worst_knowledge else account.knowledge
     return replace(account, knowledge=known, **changes)
 
@@ -299,21 +298,21 @@ def _unplaced(account: LeakageAccount, **changes: Any) -> LeakageAccount:
 def _crowded(
     account: LeakageAccount, by: Concealment, truth: float | None
 ) -> Iterator[tuple[str, float]]:
-    """Yield the bound by the crowd that hides a report, which is true with this probability."""
+    """Yield the bound by the crowd that hides a report, given the probability of truth."""
     if truth is None or by.crowd is None:
         return
     if (crowd := by.crowd()) is None:
         return
     response, is_strong = Response.of(truth, account.domain_size), account.adversary != "uninformed"
     found = any_shuffler.crowd_vulnerability_upper(response, crowd, is_strong=is_strong)
-    # The adversary's view is that of the crowd, but for the probability of failure.
+    # The adversary's view equals the view of the crowd except with the probability of failure.
     yield "crowd", min(round_up(found + by.failure), 1.0) if by.failure else found
 
 
 def _by_place(
     bound: Bound, places: Floats, truth: float | None, matrix: Floats | None, prior: Floats
 ) -> Bound:
-    """Bound the success probability on the worst-placed person after a Mallows permutation."""
+    """Bound the success probability on the worst-placed user after a Mallows permutation."""
     rows = accounts_of.written_matrix(prior.size, truth, matrix)
     if rows is not None and len(rows) * np.count_nonzero(places) <= _MOST_CLOSED:
         found = any_shuffler.positions_vulnerability(places, rows, prior=prior)
@@ -321,7 +320,7 @@ def _by_place(
         found = _by_collisions(places, truth, prior.size)
     else:
         return bound
-    # The law of the place may be off, and V by as much at most.
+    # The law of the place may be off by this much, and then V by at most as much.
     off = places.size * _OFF_A_PLACE + _OFF_BESIDES
     upper = min(found.upper + off, 1.0)
     return replace(

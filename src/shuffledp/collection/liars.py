@@ -1,8 +1,8 @@
-"""Dishonest users: the largest change of an estimate that they can make, and an attack as bad.
+"""Dishonest users: largest change of an estimate that they can cause, and an attack that does.
 
-Reports are random, so that no report can be told from a lie. What a report adds to an estimate is
-limited, though: that is the question's ``shift_by_one``, and is exact. Whoever lies about the value
-alone, and randomizes it as agreed, changes an estimate by less.
+Reports are random, so that a lie cannot be detected. The contribution of a report to an estimate
+is limited, though: the question's ``shift_by_one`` is the exact limit. A user who lies about the
+value only, and randomizes it as agreed, changes an estimate by less.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.guarantee import finite
 from shuffledp.core.reports import Reports
 
-# Of so many users one is dishonest where no number is given.
+# One user of this many is dishonest if no number is given.
 _ONE_OF = 100
 
-#: What simulated liars want to be found among texts; nobody has to have it.
+#: Text that simulated liars try to have found; no user needs to have it.
 FALSE_TEXT = "!"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """A simulated attack: dishonest users send whatever raises the estimate of ``label`` most.
+    """Simulated attack: dishonest users send the reports that raise the estimate of ``label`` most.
 
-    ``shift`` is the change of that estimate from a run with the same random words in which all
-    users are honest. Of texts to be found the label is `FALSE_TEXT`, whose estimate is 0 unless it
-    is found.
+    ``shift`` is the difference of that estimate from a run with the same random words in which all
+    users are honest. In a search for texts the label is `FALSE_TEXT`, with estimate 0 unless it is
+    found.
     """
 
     label: str
@@ -41,7 +41,7 @@ class Attack:
 
 
 class Influenced:
-    """What a plan and a result say of dishonest users."""
+    """Effects of dishonest users, for a plan and for a result."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class Influenced:
 
     @property
     def num_dishonest(self) -> int:
-        """Number of dishonest users in what is said of them; by default one of 100, at least 1."""
+        """Number of dishonest users in these statements; by default one of 100, at least 1."""
         return self.num_users // _ONE_OF or 1 if self.dishonest is None else self.dishonest
 
     def _shift_by_one(self) -> Any:
@@ -67,16 +67,16 @@ class Influenced:
         Parameters
         ----------
         num_dishonest : int
-            Number m of the users who send whatever they like instead of their own report, m >= 0.
+            Number m of users who send any reports instead of their own, m >= 0.
 
         Returns
         -------
         ndarray of float64
             For each label, one if there is none yet, in the unit of an estimate before any
-            post-processing. Exact: some honest reports of theirs, and some others instead, reach
-            it; of columns in several pairs an upper bound. Where users send dummies, all records
-            that a task takes of a device count, and in an exchange between peers all that a peer
-            can send, beside the reports of others that it loses. Infinite where it is not known.
+            post-processing. Exact: some honest reports of theirs, and some others instead, attain
+            it; an upper bound for columns in several pairs. If users send dummies, all records that
+            a task accepts from a device count; in an exchange between peers all that a peer can
+            send, and the reports of others that it drops. Infinite if it is unknown.
 
         Examples
         --------
@@ -87,11 +87,11 @@ class Influenced:
         [0.2, 0.2]
         """
         number = require_number(num_dishonest, self.num_users)
-        labels = len(self.question.labels) or 1  # of texts yet to be found
+        labels = len(self.question.labels) or 1  # no texts are found yet
         if not number:
             return np.zeros(labels)
         if self.dummies and self.dummies[0].sender == "users":
-            # Of a task the records that an upload has room for; an exchange has its own limit.
+            # In a task: the number of records that an upload holds; an exchange has its own limit.
             most = getattr(self.shuffling, "most_records", None)
             number *= self.dummies[0].rare_number(labels) if most is None else most
         shift = self._shift_by_one()
@@ -107,13 +107,13 @@ class Influenced:
 
     @property
     def dishonest_prospects(self) -> dict[str, Any]:
-        """Further effects of ``num_dishonest`` users on a search for texts; else nothing."""
+        """Further effects of ``num_dishonest`` users on a search for texts; else empty."""
         of = self.randomizer, self.num_users, self.dummies
         found: dict[str, Any] = self.question.dishonest_prospects(self.num_dishonest, *of)
         return found
 
     def _dishonest_json(self) -> dict[str, object]:
-        """Return the key of ``to_json_dict`` about dishonest users."""
+        """Return the entry of ``to_json_dict`` about dishonest users."""
         attack: Attack | None = getattr(self, "attack", None)
         return {
             "dishonest": {
@@ -126,14 +126,14 @@ class Influenced:
 
 
 class DishonestUsers:
-    """A randomizer some of whose users, drawn at random, send one report whatever their values."""
+    """A randomizer for which some users, drawn at random, send one report whatever their values."""
 
     def __init__(
         self, question: Any, randomizer: Any, num_dishonest: int, *, num_users: int, seed: Any
     ) -> None:
         self._law, self._seen = randomizer, 0
         self._report: NDArray[Any] = question.worst_report(randomizer, 0)
-        # A stream that nothing else of a run draws from.
+        # A stream that no other part of a run draws from.
         drawn = Entropy.from_seed(seed).spawn().spawn().spawn().spawn().generator()
         self.users = self._chosen = np.sort(drawn.choice(num_users, num_dishonest, replace=False))
 
@@ -141,7 +141,7 @@ class DishonestUsers:
         return getattr(self._law, name)
 
     def randomize(self, values: Any, entropy: Entropy) -> Reports:
-        """Return the reports of honest users, and the others' in place of theirs."""
+        """Return the reports of honest users, with the liars' reports in place of their own."""
         data = self._law.randomize(values, entropy).data.copy()
         of_user = data.reshape(len(values), -1, *data.shape[1:])
         first, self._seen = self._seen, self._seen + len(values)
@@ -150,19 +150,19 @@ class DishonestUsers:
         return Reports(data=data, fingerprint=self._law.fingerprint)
 
     def aim(self, place: int, members: NDArray[np.integer[Any]]) -> None:
-        """Begin a round of these users, sorted, in which liars support the bin at a place."""
+        """Begin a round of these users, sorted, in which liars support the bin at this place."""
         self._report, self._seen = self._law.report_for(place), 0
         self._chosen = np.flatnonzero(np.isin(members, self.users))
 
     def turns(self, enough: Sequence[int]) -> NDArray[np.integer[Any]]:
-        """Return the liars' rounds: these numbers in all but the last, in which the others are."""
+        """Return the round of each liar: these numbers of them, and the rest in the last round."""
         last = len(enough) - 1
         early = np.arange(last).repeat(enough[:-1])[: len(self.users)]
         return np.pad(early, (0, len(self.users) - len(early)), constant_values=last)
 
 
 def attack_of(attacked: tuple[Any, Any, Any], honest: tuple[Any, Any, Any]) -> Attack:
-    """Return the attack, from plan, estimates and aggregate with it and without."""
+    """Return the attack, from plan, estimates and aggregate of both runs."""
     question = honest[0].question
     label = FALSE_TEXT if question.has_rounds else question.labels[0]
 

@@ -1,7 +1,7 @@
 """Results on disk, all or nothing: a folder appears complete, or not at all.
 
-Everything is written into a hidden folder beside the one asked for, which is renamed at the very
-end. Whatever goes wrong before that, including Ctrl-C and a full disk, removes it.
+All files are written into a hidden folder beside the target, which is renamed at the very end. Any
+failure before that, including Ctrl-C and a full disk, removes it.
 """
 
 import csv
@@ -29,11 +29,11 @@ REPORT_FILE = "report.html"
 REPORTS_FILE = "reports.parquet"
 ROWS_STEM = "rows"
 
-# What makes a spreadsheet take a text for a formula, and numbers, which are none.
+# Texts that a spreadsheet takes for a formula, and numbers, which are none.
 _FORMULA_START = r"^[=+\-@\t\r]"
 _NUMBER = r"^[+-]?\d[\d.,]*([eE][+-]?\d+)?$"
 
-#: Names the files of a results folder: only these, unchanged, are ever removed.
+#: Lists the files of a results folder: only listed, unchanged files are ever removed.
 MARKER_FILE = ".shuffledp-results.json"
 
 
@@ -46,9 +46,9 @@ def results_folder(
 ) -> Iterator[Path]:
     """Yield a hidden folder, which becomes ``path`` if the block ends without an error.
 
-    ``path`` must not exist, or be empty, or with ``overwrite`` hold nothing but earlier results,
-    unchanged: the files that `MARKER_FILE` names. None of the ``inputs``, which are read meanwhile,
-    may lie below it.
+    ``path`` must not exist, or be empty, or with ``overwrite`` hold only unchanged earlier results:
+    the files that `MARKER_FILE` lists. None of the ``inputs``, which the block reads, may lie below
+    it.
     """
     target = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link
     _require_free(target, overwrite=overwrite)
@@ -59,7 +59,7 @@ def results_folder(
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            partial.mkdir()  # in here, as Ctrl-C may come as soon as it exists
+            partial.mkdir()  # inside `try`: Ctrl-C may come at once
             yield partial
             _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
             marker = json_text({"files": _files(partial), "shuffledp_version": __version__})
@@ -86,9 +86,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn what goes wrong while writing to ``target`` into an `OutputError` of one line.
+    """Turn errors while writing to ``target`` into an `OutputError` of one line.
 
-    The error names what the user asked for, not a file inside that the user never sees.
+    The error names the path that the user gave, not a file inside that the user never sees.
     """
     try:
         yield
@@ -114,7 +114,7 @@ def write_results(
 ) -> None:
     """Write ``estimates.csv``, ``privacy.json`` and ``report.html`` into a folder.
 
-    How the result was asked for (``parameters``) and what else was found go into ``privacy.json``.
+    ``parameters`` (the options of the run) and ``findings`` go into ``privacy.json``.
     """
     record: Any = {
         **result.to_json_dict(),
@@ -137,10 +137,10 @@ def write_rows(
 ) -> None:
     """Write rows, all with the same keys, as a CSV file; floats in full precision, None as nothing.
 
-    The keys are ``names`` where there are no rows.
+    The keys are ``names`` if there are no rows.
 
-    A text that a spreadsheet would take for a formula begins with an apostrophe, and control
-    characters are written out: labels may come from anybody.
+    A text that a spreadsheet would take for a formula gets an apostrophe in front, and control
+    characters are escaped: labels may come from anybody.
     """
     lines = [{name: _cell(value) for name, value in row.items()} for row in rows]
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -152,7 +152,7 @@ def write_rows(
 
 
 def _cell(value: object) -> object:
-    """Return a value as a spreadsheet may hold it."""
+    """Return a value that is safe in a spreadsheet."""
     if not isinstance(value, str):
         return None if isinstance(value, float) and math.isnan(value) else value
     is_formula = re.search(_FORMULA_START, value) and not re.search(_NUMBER, value)
@@ -204,7 +204,7 @@ def _require_own(folder: Path, named: Path) -> list[str]:
 
 
 def _files(folder: Path) -> dict[str, list[int]]:
-    """Return everything below a folder but folders: sizes, and times of the last change."""
+    """Return size and time of last change of all entries below a folder except folders."""
     return {
         entry.relative_to(folder).as_posix(): [state.st_size, state.st_mtime_ns]
         for entry in folder.rglob("*")
@@ -214,14 +214,14 @@ def _files(folder: Path) -> dict[str, list[int]]:
 
 
 def _move_into_place(partial: Path, target: Path) -> None:
-    """Rename ``partial`` to ``target``; an older folder goes once the new one is there."""
+    """Rename ``partial`` to ``target``; an older folder is removed once the new one is there."""
     if not target.exists():
         partial.rename(target)
         return
     old = target.parent / f".{target.name}.replaced-{uuid.uuid4().hex[:12]}"
     target.rename(old)
     try:
-        # Aside, where nobody else writes by its name: what is removed below is what is seen here.
+        # No other process writes under this name: files checked here are the ones removed below.
         own = _require_own(old, target) if any(old.iterdir()) else []
         partial.rename(target)
     except BaseException:
@@ -231,7 +231,7 @@ def _move_into_place(partial: Path, target: Path) -> None:
 
 
 def _remove(folder: Path, files: Iterable[str]) -> None:
-    """Remove files and then folders that are empty; what appeared meanwhile stays."""
+    """Remove files and then empty folders; files that appeared meanwhile stay."""
     with suppress(OSError):
         for name in files:
             (folder / name).unlink(missing_ok=True)

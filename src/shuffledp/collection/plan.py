@@ -1,10 +1,9 @@
-"""Planning: which randomizer, and how much local noise, meets a central (epsilon, delta).
+"""Planning: the randomizer and the local noise that meet a central (epsilon, delta).
 
-Privacy and mechanisms meet here: for each randomizer that answers the question the accountant finds
-the largest epsilon0 that meets the target, and the estimators say which of them then errs least.
+For each randomizer that answers the question the accountant finds the largest epsilon0 that meets
+the target, and the estimators state which randomizer then has the least error.
 """
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -13,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, SupportsIndex
 
-from shuffledp._version import __version__
 from shuffledp.accounting.calibration import LARGEST_EPSILON0
 from shuffledp.collection import choices
 from shuffledp.collection.cautions import (
@@ -24,8 +22,7 @@ from shuffledp.collection.cautions import (
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.dummies import require_given, require_plannable
 from shuffledp.collection.liars import Influenced, require_number
-from shuffledp.collection.output import json_text, whole_file
-from shuffledp.collection.questions import KINDS, question_from_json
+from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.question import (
     Candidates,
     Estimates_co,
@@ -34,10 +31,11 @@ from shuffledp.collection.questions.question import (
     chosen_candidates,
 )
 from shuffledp.collection.result import ModelComparison, central_model
+from shuffledp.collection.saved_plans import read_plan, write_plan
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
@@ -45,23 +43,18 @@ from shuffledp.core.progress import logger
 from shuffledp.core.shown import Shown, registered_renderer
 from shuffledp.randomizers.base import LocalRandomizer
 
-PLAN_SCHEMA, SCHEMA_WITH_DUMMIES = 1, 2
-"""Of a saved plan; changes where what a file holds does, and for readers that know no dummies."""
-
-_SAVED = ("num_users", "target_epsilon", "target_delta", "rounds", "binding", "asked_epsilon0")
-
 # Multiples of a target's epsilon at which the errors of a plan are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
-# A local loss at which hardly anything is said.
+# A local loss at which reports carry hardly any information.
 _LEAST_EPSILON0 = 1e-3
 
-# Relative width of epsilon0 where each step asks the accountant for several batches.
+# Relative tolerance of epsilon0 if each step of the search asks for the bounds of several batches.
 _ARRANGED_TOLERANCE = 1e-3
 
 
 def require_plan(plan: object) -> None:
-    """Raise unless it is a plan."""
+    """Raise unless the argument is a plan."""
     if not isinstance(plan, Plan):
         raise ParameterError(f"plan is a {type(plan).__name__}: give what shuffledp.plan returns")
 
@@ -75,36 +68,35 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     num_users : int
         Number of users n whose reports are shuffled together.
     question : Question
-        What is asked: the possible answers, or the limits of a number.
+        The question: the possible answers, or the limits of a number.
     target_epsilon, target_delta : float
-        What was asked for.
+        The central target.
     randomizer : LocalRandomizer
-        What each user runs on their own value.
+        The local randomizer that each user applies to their own value.
     guarantee : Guarantee
-        What holds for n honest users: epsilon as a `Bound`, at most the target. With a shuffler's
+        Guarantee for n honest users: epsilon as a `Bound`, at most the target. With a shuffler's
         dummies it holds whatever the other users do.
     alternatives : tuple of Alternative
         The other randomizers, least error first; the first is the runner-up. One with an error
         up to 2 % smaller but larger reports may be among them.
     rounds : int
-        How often the collection is repeated about the same people; the guarantee covers all of it.
+        Number of collections about the same people; the guarantee covers all of them.
     shuffling : Shuffling
-        How reports are shuffled, which the guarantee is for.
-    binding : {"epsilon", "max_epsilon0", "epsilon0"}
-        What limits the local noise: the central target, the local one, or an epsilon0 that was
-        fixed.
+        The shuffle of the reports, which the guarantee is for.
+    binding : {"epsilon", "max_epsilon0", "epsilon0", "no_local_noise"}
+        The limit on the local noise: the central target, the local limit, or a fixed epsilon0.
     asked_epsilon0 : float
-        What the randomizer was made for; its own epsilon0 is at most that.
+        The epsilon0 that the randomizer was made for; its own epsilon0 is at most this.
     dummies : tuple of DummyLaw
-        Laws of the reports that belong to nobody; empty: there are none.
+        Laws of the dummies, reports of no user; empty without dummies.
     without_dummies : Guarantee, optional
-        What is left for n honest users where the reports are shuffled and dummies are not added;
-        epsilon is infinite without local noise. None where the plan has no dummies.
+        Guarantee for n honest users if the reports are shuffled and dummies are not added; epsilon
+        is infinite without local noise. None if the plan has no dummies.
     frequency : float, optional
-        A share in [0, 1] for which errors are stated too.
+        A share in [0, 1] for which standard errors are stated too.
     dishonest : int, optional
-        Number of users for whom the largest change of an estimate is stated that they can make if
-        they lie; by default one of 100.
+        Number of lying users for whom the largest change of an estimate is stated; by default one
+        of 100.
     """
 
     num_users: int
@@ -126,49 +118,49 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def domain(self) -> tuple[str, ...]:
-        """What is estimated: the possible answers, or the names of the columns."""
+        """Labels of the estimates: the possible answers, or the names of the columns."""
         return self.question.labels
 
     @property
     def expected_standard_error(self) -> float:
         """Standard error of an estimate about these users: randomization alone, values held fixed.
 
-        In the case that ``question.expected_for`` names, as ``standard_error`` of a result. With
-        that of the dummies.
+        In the case named by ``question.expected_for``, as ``standard_error`` of a result, and with
+        the error due to dummies.
         """
         return self.question.expected_error(self.randomizer, self.num_users, self.dummies)
 
     @property
     def worst_standard_error(self) -> float | None:
-        """The largest that the first can be, whatever the answers; None but for sets of answers."""
+        """Largest expected standard error over all answers; None except for sets of answers."""
         return self.question.worst_error(self.randomizer, self.num_users)
 
     @property
     def expected_population_standard_error(self) -> float:
-        """The same with sampling: of an estimate about the population that the users come from."""
+        """Standard error with sampling, of an estimate about the population of the users."""
         sampling = self.question.expected_spread / self.num_users
         return math.sqrt(self.expected_standard_error**2 + sampling)
 
     @property
     def _repeated(self) -> int:
-        """How often the whole question is asked: one that has rounds of its own, once."""
+        """Number of times the whole question is asked: once if it has rounds of its own."""
         return 1 if self.question.has_rounds else self.rounds
 
     @property
     def without_shuffler(self) -> WithoutShuffler:
-        """What protects a user from somebody who sees whose report is whose."""
+        """Guarantee against an adversary who sees the sender of each report."""
         return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before running it: promises that are too weak to say much."""
+        """Warnings before a run: promises that are too weak to mean much."""
         return plan_cautions(
             self.guarantee.epsilon_upper, self.target_delta, self.num_users, self.without_shuffler
         )
 
     @property
     def local_model(self) -> ModelComparison:
-        """What the same reports cost if they are sent without a shuffler.
+        """Cost of the same reports if they are sent without a shuffler.
 
         Over several rounds epsilons add up, and each round gets an even share.
         """
@@ -198,9 +190,9 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def central_model(self) -> ModelComparison:
-        """What Laplace noise on the totals of a trusted curator costs; see `results`.
+        """Cost of Laplace noise on the totals of a trusted curator; see `results`.
 
-        Beside dummies the least of such noise.
+        For plans with dummies the discrete Laplace noise with the least variance.
         """
         how: Any = {"error": self.expected_standard_error, "num_users": self.num_users}
         how |= {"epsilon": self.target_epsilon, "rounds": self._repeated}
@@ -208,7 +200,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def is_compared(self) -> bool:
-        """Whether errors of a frequent answer, and of sampling, are stated with the others."""
+        """True if errors of a frequent answer, and of sampling, are stated with the others."""
         are_hidden = (each.dummies for each in self.alternatives)
         return self.frequency is not None or bool(self.dummies) or any(are_hidden)
 
@@ -220,16 +212,16 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         return math.sqrt(spread / self.num_users)
 
     def frequent_error(self, choice: Any = None) -> float | None:
-        """Return the standard error at ``frequency``, by default the largest of all shares.
+        """Return the standard error at ``frequency``, by default the largest over all shares.
 
-        Of this plan or an alternative; None for means.
+        For this plan or an alternative; None for means.
         """
         law, dummies = (choice or self).randomizer, (choice or self).dummies
         return self.question.frequent_error(law, self.num_users, self.frequency, dummies)
 
     @property
     def local_frequent_error(self) -> float | None:
-        """The same of reports sent without a shuffler, as in ``local_model``."""
+        """Standard error at ``frequency`` of reports sent without a shuffler, as `local_model`."""
         law = self._best_local()
         return self.question.frequent_error(law, self.num_users, self.frequency)
 
@@ -242,7 +234,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def runner_up(self) -> Alternative | None:
-        """The best of the other randomizers whose law is not the chosen one's in another guise."""
+        """Best of the other randomizers whose law differs from the law of the chosen one."""
         mine, same = self.expected_standard_error, choices.SAME_ERROR
         ratios = ((each, each.expected_standard_error / mine) for each in self.alternatives)
         return next((each for each, ratio in ratios if not 1.0 / same <= ratio <= same), None)
@@ -250,9 +242,9 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     def errors_by_epsilon(self) -> tuple[tuple[float, tuple[float, ...]], ...]:
         """Return expected standard errors at other central targets, all else as planned.
 
-        For each epsilon those of the chosen randomizer and of the runner-up, if there is one;
-        infinite where nothing can be estimated. Of uniform shuffles to a target only. Costs four
-        plans for two randomizers.
+        For each epsilon: the errors of the chosen randomizer and of the runner-up, if there is one;
+        infinite if nothing can be estimated. Empty unless the plan is for a uniform shuffle to a
+        target. Costs four plans for two randomizers.
 
         Examples
         --------
@@ -264,7 +256,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         both = (self, *(() if self.runner_up is None else (self.runner_up,)))
-        # A plan with dummies goes by its limit, with which they are compared.
+        # A plan with dummies is compared under its limit on epsilon0.
         is_limited = self.is_compared and self.binding == "max_epsilon0"
         limit = self.asked_epsilon0 if is_limited else LARGEST_EPSILON0
         found = []
@@ -301,7 +293,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         }
 
     def _comparison_json(self) -> dict[str, object]:
-        """Return the keys of `to_json_dict` that are there with dummies, or a frequency, only."""
+        """Return the entries of `to_json_dict` that only plans with dummies or a frequency have."""
         without, curator = self.without_dummies, self.central_model.standard_error_at_same_epsilon
         return {
             "dummies": [str(law) for law in self.dummies],
@@ -323,7 +315,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         Raises
         ------
         ParameterError
-            If the shuffle is not uniform: any other depends on data that a plan does not hold.
+            If the shuffle is not uniform: other shuffles depend on data that a plan does not hold.
         OutputError
             If the file cannot be written.
 
@@ -339,67 +331,21 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
             raise ParameterError(
                 f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved"
             )
-        written = {
-            "schema": SCHEMA_WITH_DUMMIES if self.dummies else PLAN_SCHEMA,
-            "shuffledp_version": __version__,
-            "question": self.question.to_json_dict(),
-            "domain": list(self.domain),
-            "randomizer": self.randomizer.name,
-            "fingerprint": self.randomizer.fingerprint,
-            **{name: getattr(self, name) for name in _SAVED},
-            **({"dummies": [str(law) for law in self.dummies]} if self.dummies else {}),
-        }
-        with whole_file(path) as partial:
-            partial.write_text(json_text(written, indent=2) + "\n", encoding="utf-8")
-        return Path(path)
+        return write_plan(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Plan":
-        """Return a plan that `save` wrote, its guarantee computed anew.
+        """Return a plan that `save` wrote, with its guarantee recomputed.
 
-        Of its alternatives nothing is known any more.
+        The alternatives are not saved.
 
         Raises
         ------
         DataError
-            If it is no such file, or this version draws from another law.
+            If the file is no plan, or the law of the randomizer differs in this version, or the
+            guarantee does not meet the target.
         """
-        location = Path(path)
-        try:
-            written = json.loads(location.read_text(encoding="utf-8"))
-            schema = written["schema"]
-            question: Any = question_from_json(written["question"], written["domain"])
-            dummies = tuple(map(DummyLaw.from_text, written.get("dummies", ())))
-            makers = chosen_candidates(question, written["randomizer"], with_dummies=bool(dummies))
-            saved = {name: written[name] for name in _SAVED}
-            if saved["asked_epsilon0"] is None:  # JSON has no infinity
-                saved["asked_epsilon0"] = math.inf
-            law = makers[written["randomizer"]](saved["asked_epsilon0"])
-            fingerprint = written["fingerprint"]
-        except OSError as error:
-            raise DataError(f"cannot read {location}: {error.strerror or error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DataError(
-                f"{location.name} is no plan of Plan.save: {type(error).__name__}, {error}"
-            ) from None
-        if schema != (known := SCHEMA_WITH_DUMMIES if dummies else PLAN_SCHEMA):
-            raise DataError(f"{location.name} has schema {schema!r}, not {known}: plan again")
-        if law.fingerprint != fingerprint:
-            raise DataError(
-                f"{location.name} names the law {fingerprint!r}, not {law.fingerprint!r}"
-            )
-        target = Target(*(saved[name] for name in _SAVED[:4]))
-        guarantees = choices.guarantees(law, target, dummies)
-        if dummies and guarantees["guarantee"].epsilon_upper > target.epsilon:
-            raise DataError(f"{location.name} names dummies that miss its target: plan again")
-        return cls(
-            question=question,
-            randomizer=law,
-            dummies=dummies,
-            _makers=makers,
-            **guarantees,
-            **saved,
-        )
+        return cls(**read_plan(path))
 
     def __str__(self) -> str:
         return registered_renderer().terminal_text(self)
@@ -422,7 +368,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
     frequency: float | None = None,
     dishonest: SupportsIndex | None = None,
 ) -> Plan[Estimates_co]:
-    """Return one plan; what it takes is told by `plans.plan`, which takes arrays, too."""
+    """Return one plan; `plans.plan`, which also takes arrays, documents the arguments."""
     if not hasattr(question, "candidates"):
         kinds = ", ".join(home.rpartition(":")[2] for home in KINDS.values())
         raise ParameterError(f"question is a {type(question).__name__}: give one of {kinds}")
@@ -435,7 +381,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
         raise ParameterError(
             f"rounds = {rounds}: leave rounds out but for a target epsilon of uniform shuffles"
         )
-    is_over = isinstance(shuffling, FinishedShuffling)  # of a round's reports
+    is_over = isinstance(shuffling, FinishedShuffling)  # the reports of one round
     if question.has_rounds and (rounds != 1 or not (is_over or shuffling == UNIFORM)):
         raise ParameterError(
             f"rounds = {rounds}, shuffling = {shuffling.name}: {question.kind} has rounds of its "
@@ -497,7 +443,7 @@ def _planned(
         target = choices.of_all_rounds(question, target) if laws else target
         guarantees = choices.guarantees(law, target, laws)
     else:
-        name = randomizer or next(iter(question.candidates()))  # of answers k-RR
+        name = randomizer or next(iter(question.candidates()))  # k-RR for categories
         makers = chosen_candidates(question, name, with_dummies=bool(laws))
         how: Any = {"dummies": laws[0]} if laws else {}
         guarantee_of = partial(shuffling.guarantee, num_users=target.num_users, delta=target.delta)
@@ -563,7 +509,7 @@ def _arranged_epsilon0(
 def log_collection(
     what: str, num_users: int, law: LocalRandomizer, guarantee: Guarantee, shuffler: str
 ) -> None:
-    """Log what is collected from how many users, and its approximate guarantee."""
+    """Log the number of users, the randomizer and the approximate guarantee of a collection."""
     logger.info(
         f"{what}: {num_users} users, {law.name} with epsilon0 = {law.epsilon0:.6g}, "
         f"{shuffler} shuffler: epsilon about {guarantee.epsilon_upper:.4g} at delta "

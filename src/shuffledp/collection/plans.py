@@ -1,4 +1,4 @@
-"""Planning as asked for: one plan, or a table of plans where numbers are arrays."""
+"""Planning: one plan, or a table of plans if numbers are arrays."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, Required, TypedDict, TypeVar, Unpack, overload
@@ -10,7 +10,7 @@ from shuffledp.collection.shuffling import Shuffling
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.frames import Frames, Numbers, broadcast, rows_of
 
-# The arguments of `plan` that may be arrays, in their order.
+# Arguments of `plan` that may be arrays, in their order.
 _NUMBERS = (
     "num_users", "delta", "epsilon", "epsilon0", "max_epsilon0", "rounds", "most_dummies",
     "frequency", "dishonest",
@@ -22,14 +22,14 @@ WholeT = TypeVar("WholeT")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plans(Frames, Generic[Estimates_co]):
-    """Plans for many settings, one a row: what ``shuffledp.plan`` returns where it is given arrays.
+    """Plans for many settings, one a row: the result of ``shuffledp.plan`` for arrays.
 
     Parameters
     ----------
     settings : dict of list
-        The arguments that were arrays, after broadcasting, by name.
+        The arguments that were arrays, by name, after broadcasting.
     rows : tuple of Plan
-        One for each of their elements.
+        One plan for each element.
     """
 
     settings: dict[str, list[Any]]
@@ -39,7 +39,7 @@ class Plans(Frames, Generic[Estimates_co]):
         return len(self.rows)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the settings and, of each plan, randomizer, losses and error, by name."""
+        """Return by name the settings, and randomizer, losses and error of each plan."""
         return {
             **self.settings,
             "randomizer": [each.randomizer.name for each in self.rows],
@@ -50,7 +50,7 @@ class Plans(Frames, Generic[Estimates_co]):
 
 
 class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
-    """What `plan` takes by name: numbers, or arrays of them."""
+    """Keyword arguments of `plan`: numbers, or arrays of them."""
 
     num_users: Required[WholeT]
     delta: Required[NumberT]
@@ -87,7 +87,7 @@ def plan(
     Parameters
     ----------
     question : Categories, Mean, VectorMean or AnswerSets
-        What is asked.
+        The question.
     num_users : int
         Number of honest users n whose reports are shuffled together, at least 1.
     delta : float
@@ -95,46 +95,46 @@ def plan(
     epsilon : float, optional
         Central target in nats, > 0.
     epsilon0 : float, optional
-        Local privacy loss in nats, given instead of ``epsilon``, whatever epsilon it leads to.
+        Local privacy loss in nats, given instead of ``epsilon``; any central epsilon may result.
     max_epsilon0 : float, optional
-        Largest local privacy loss in nats, > 0, beside ``epsilon``: either may bind, and the
-        plan's ``binding`` says which. By default only the central target does.
+        Largest local privacy loss in nats, > 0, beside ``epsilon``: either may be the limit, and
+        the plan's ``binding`` states which. By default only the central target is.
     randomizer : str, optional
         Name of the randomizer to use. By default for a uniform shuffle to a target the one with
         the least expected error, or with the smallest reports among those within 2 % of it;
         otherwise the question's first one.
     rounds : int
-        How often the collection is repeated about the same people, at least 1: the target is for
-        all rounds together. Only for a uniform shuffle to a target.
+        Number of collections about the same people, at least 1: the target is for all of them
+        together. Only for a uniform shuffle to a target.
     shuffling : Shuffling
-        How reports are shuffled; uniformly by default. Others are
+        The shuffle of the reports; uniform by default. Others are
         ``shuffledp.groups.GroupShuffling``, ``shuffledp.groups.DisplacementShuffling`` and
         ``shuffledp.network.NetworkShuffling``.
     dummies : {"none", "shuffler", "users", "best"}, or DummyLaw
-        Who adds reports that belong to nobody: the shuffler, when the guarantee holds whatever the
-        other users do, or each of the honest users. With "best" whatever errs least, and none if
-        that errs at most 2 % more. The target is met by dummies that cost least, with epsilon0 up
-        to ``max_epsilon0``. For uniform shuffles to a target, users' for one round, and for k-RR or
-        sums bit by bit. A law is taken as it is, for a shuffle through a network.
+        Sender of dummies, reports of no user: the shuffler, so that the guarantee holds whatever
+        other users do, or each of the honest users. "best" takes the least error, and no dummies
+        if they lower it by at most 2 %. The least dummies that meet the target are found, with
+        epsilon0 up to ``max_epsilon0``. For uniform shuffles to a target, users' for one round,
+        and for k-RR or sums bit by bit. A law is used as given, for a shuffle through a network.
     no_local_noise : bool
         Instead of ``max_epsilon0``, with dummies: reports may be the answers themselves. Then
         nothing protects the users from a shuffler that colludes with the analyst.
     most_dummies : int
         Largest expected number of dummies in all.
     frequency : float, optional
-        A share in [0, 1], for which errors are stated too; by default, beside dummies, the largest
-        over all shares.
+        A share in [0, 1] for which standard errors are stated too; by default, with dummies, the
+        largest over all shares.
     dishonest : int, optional
-        Number of users who may lie; the plan states how far they can move an estimate at most. By
-        default one of 100; `Plan.largest_shift` tells it for any number.
+        Number of users who may lie; the plan states their largest change of an estimate. By
+        default one of 100; `Plan.largest_shift` computes it for any number.
 
     Each number may also be an array: all arrays are broadcast together as NumPy's are.
 
     Returns
     -------
     Plan, or Plans
-        Whose ``guarantee`` meets the target. Other than for a uniform shuffle its epsilon0 is up
-        to one part in a thousand below the largest that does. With arrays one for each of their
+        Its ``guarantee`` meets the target. Except for a uniform shuffle its epsilon0 is up to
+        one part in a thousand below the largest possible. With arrays one plan for each of their
         elements after broadcasting, in C order, as a table that has ``to_dict()``,
         ``to_polars()`` and ``to_pandas()``.
 
@@ -144,8 +144,8 @@ def plan(
         If an argument is out of range, or not exactly one of epsilon and epsilon0 is given; if
         arrays are empty, or of shapes that do not go together.
     InfeasibleTargetError
-        If the number of users requires noise that would drown every estimate; the message
-        says what would do. With arrays if one element raises.
+        If the number of users requires noise that would drown every estimate; the message states
+        sufficient numbers. With arrays if one element raises.
 
     Notes
     -----

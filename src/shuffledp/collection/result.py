@@ -1,7 +1,6 @@
-"""What a collection returns: its `Guarantee`, its `Result`, and the facts about its shuffle.
+"""Data of a finished collection: its `Guarantee`, its `Result`, and facts about its shuffle.
 
-This module holds data only. How a result looks in a browser, a notebook or a terminal is decided
-in ``shuffledp.report``.
+Data only: ``shuffledp.report`` decides how a result looks in a browser, a notebook or a terminal.
 """
 
 import math
@@ -29,20 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """Who asked what, as a report shows it: what is empty is left out.
+    """Title, question and organisation of a collection, for its report; empty fields are left out.
 
     Parameters
     ----------
     title : str
         Heading of the report.
     question : str
-        The question in the words in which people were asked it.
+        The question in the words in which people were asked.
     column : str
         Name of the column that held the answers.
     organisation, contact : str
-        Who asked, and whom to ask about it.
+        Organisation that asked, and contact for questions about it.
     date : str
-        Of the collection, such as ``"2026-11-23"``.
+        Date of the collection, such as ``"2026-11-23"``.
 
     Examples
     --------
@@ -68,13 +67,13 @@ class About:
         return {name: text for name, text in asdict(self).items() if text}
 
 
-#: Where true answers were randomized; who held them, hence who is trusted, follows from it.
+#: Places where true answers were randomized; the party that held them must be trusted.
 COLLECTED_BY = ("devices", "table", "simulation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
-    """What one collection produced: estimates, the guarantee they came with, and how.
+    """Result of one collection: estimates, their guarantee, and the way they were made.
 
     It prints itself: a short text in a terminal, a table in a notebook, and with `report` a
     self-contained HTML file.
@@ -82,50 +81,50 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
     Parameters
     ----------
     num_users : int
-        Number of users, hence of reports but for dummies.
+        Number of users, and of reports without the dummies.
     question : Question
-        What was asked.
+        The question.
     randomizer : LocalRandomizer
-        What each user ran on their own value.
+        The local randomizer that each user applied to their own value.
     guarantee : Guarantee
-        What holds for the shuffled reports of this run; with a shuffler's dummies for any number of
-        users, whoever else lies.
+        Guarantee of the shuffled reports of this run; with a shuffler's dummies for any number of
+        users, whatever other users send.
     estimates : FrequencyEstimates or MeanEstimates
         Unbiased estimates, one for each label of the question, in their order.
     collected_by : {"devices", "table", "simulation"}
-        Where true answers were randomized: by each user's own device; by whoever holds all of them
-        in a table, and is trusted with them; or with a seed, with which anybody can undo it, so
-        that nothing protects the users.
+        Place where true answers were randomized: each user's own device; the holder of a table of
+        all answers, who is trusted with them; or a simulation with a seed, which anybody can undo,
+        so that nothing protects the users.
     target_epsilon, target_delta : float
-        What was asked for.
+        The central target.
     shuffler : str
         Name of the shuffler, for example ``"uniform"``.
     warnings : tuple of str
-        What the user should know before publishing, one sentence each.
+        Warnings for the user before publishing, one sentence each.
     facts : GroupFacts or NetworkFacts, optional
         Facts about a shuffle within groups or through a network; None for a uniform one.
     shuffling : Shuffling, optional
-        How the reports were shuffled; `shuffledp.collection.leakage.leakage_of` needs it.
+        The shuffle of the reports; `shuffledp.collection.leakage.leakage_of` needs it.
     seed : int, optional
-        That of a simulation.
+        Seed of a simulation.
     dummies : tuple of DummyLaw
-        Laws of the reports that belong to nobody and were shuffled with the users'.
+        Laws of the dummies, reports of no user that were shuffled with the users' reports.
     num_dummies : int
-        How many there were in all, which is public.
+        Total number of dummies, which is public.
     without_dummies : Guarantee, optional
-        What holds if the reports were shuffled with no dummies; None also for reports without
-        local noise, which nothing hides then.
+        Guarantee if the reports were shuffled without dummies; None also for reports without local
+        noise, which then nothing hides.
     interval_about : {"respondents", "population"}
-        Whose intervals tables and sentences show.
+        Target of the intervals in tables and sentences.
     about : About
-        Who asked what, for the report.
+        Title, question and organisation, for the report.
     weights : Weights, optional
-        Public weights, by which ``num_users`` of all users were drawn.
+        Public weights by which ``num_users`` of all users were drawn.
 
     Raises
     ------
     ParameterError
-        If question and estimates disagree on how many there are, or ``collected_by`` is unknown.
+        If question and estimates differ in number, or ``collected_by`` is unknown.
     """
 
     num_users: int
@@ -160,26 +159,26 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def is_simulation(self) -> bool:
-        """Whether a seed was given."""
+        """True if a seed was given."""
         return self.collected_by == "simulation"
 
     @property
     def central_model(self) -> "ModelComparison | None":
-        """What the holder of a table, who is trusted anyway, could publish; else None."""
+        """Errors and epsilon of the trusted holder of a table in the central model; else None."""
         if self.collected_by != "table":
             return None
         how: Any = {"error": self.root_mean_square_error, "num_users": self.num_users}
         return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
 
     def _shift_by_one(self) -> Any:
-        """Return the largest change of each estimate by one user, given the reports that came."""
+        """Return the largest change of each estimate by one user, given the reports received."""
         if self.shift_by_one is None:
             return self.question.shift_by_one(self.randomizer, self.num_users)
         return self.shift_by_one
 
     @property
     def num_shuffled(self) -> int:
-        """Number of reports that were shuffled: of each user one for each law, and dummies."""
+        """Number of shuffled reports: of each user one for each law and round, and the dummies."""
         return self.num_users * max(len(self.dummies), 1) * self.rounds + self.num_dummies
 
     @property
@@ -194,12 +193,12 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def domain(self) -> tuple[str, ...]:
-        """What is estimated: the possible answers, or the names of the columns."""
+        """Labels of the estimates: the possible answers, or the names of the columns."""
         return self.question.labels
 
     @property
     def without_shuffler(self) -> "WithoutShuffler":
-        """What protects a user from somebody who sees whose report is whose."""
+        """Guarantee against an adversary who sees the sender of each report."""
         return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     def columns(self) -> dict[str, list[Any]]:
@@ -215,13 +214,13 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         dict
             ``num_users``, ``randomizer``, ``epsilon0``, ``guarantee`` (as
             `Guarantee.to_json_dict`), ``estimates`` (one dict an answer or a column, in the order
-            of the domain), and how to read them: ``question``, ``confidence``, ``simultaneous``,
+            of the domain), and their context: ``question``, ``confidence``, ``simultaneous``,
             ``interval``, ``interval_about``, ``post_processing``, ``shuffler``, ``collected_by``,
-            ``is_simulation``, ``warnings``; of a table also ``central_model``, with a shuffle
-            within groups ``groups``, through a network ``network``; with ``weights`` what is known
-            of them; with dummies their laws,
-            ``num_dummies`` and the guarantee ``without_dummies``; what else was estimated, such as
-            ``associations``. Plain Python values only; None for an epsilon0 that is infinite.
+            ``is_simulation``, ``warnings``; for a table also ``central_model``, for a shuffle
+            within groups ``groups``, through a network ``network``; with ``weights`` facts about
+            them; with dummies their laws, ``num_dummies`` and the guarantee ``without_dummies``;
+            further estimates, such as ``associations``. Plain Python values only; None for an
+            infinite epsilon0.
         """
         estimates, columns, curator = self.estimates, self.columns(), self.central_model
         facts: Any = self.facts
@@ -253,7 +252,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
 
     @property
     def quantiles(self) -> "tuple[tuple[float, Estimate], ...]":
-        """Quantiles that the question names, with their estimates; of a distribution only."""
+        """Quantiles that the question names, with their estimates; only for distributions."""
         asked = getattr(self.question, "quantiles", ())
         if not asked:
             return ()
@@ -263,12 +262,12 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         )
 
     def _quantiles_json(self) -> dict[str, object]:
-        """Return the part about quantiles, empty where none are asked for."""
+        """Return the entry about quantiles, empty if none are asked for."""
         found = [{"quantile": each} | estimate._asdict() for each, estimate in self.quantiles]
         return {"quantiles": found} if found else {}
 
     def _dummies_json(self) -> dict[str, object]:
-        """Return the part about dummies, empty where there are none."""
+        """Return the entry about dummies, empty if there are none."""
         if not self.dummies:
             return {}
         return {
@@ -278,14 +277,14 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         }
 
     def report(self, path: str | PathLike[str], *, about: About | None = None) -> Path:
-        """Write a self-contained HTML report, which opens with no network.
+        """Write a self-contained HTML report, which opens without a network.
 
         Parameters
         ----------
         path : str or path-like
-            Where to write; an existing file is replaced in one step.
+            Path of the report; an existing file is replaced in one step.
         about : About, optional
-            Who asked what; by default what the result says.
+            Title, question and organisation; by default those that the result has.
 
         Returns
         -------
@@ -295,7 +294,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         Raises
         ------
         OutputError
-            If the file cannot be written; then nothing is left behind.
+            If the file cannot be written; no file is then left behind.
         """
         subject = self if about is None else replace(self, about=about)
         return Path(registered_renderer().write_report(subject, path))
@@ -314,7 +313,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelComparison:
-    """What another trust model costs: its epsilon for the same error, its error at the same one."""
+    """Cost of another trust model: epsilon for the same error, and error at the same epsilon."""
 
     epsilon_for_same_error: float
     standard_error_at_same_epsilon: float
@@ -336,9 +335,9 @@ def central_model(
     at epsilon = 1; the standard error of Laplace noise is sqrt(2) times its scale. Over several
     rounds epsilons add up, and each round gets an even share. Other mechanisms may err less.
 
-    With ``is_least`` of whole numbers, where one of k answers is asked for: from each of the totals
-    is taken what they are too many for n, which leaves 1 - 1/k of the variance; for k = 2 there is
-    one total. Whole Laplace noise of scale b has the variance 1 / (2 sinh^2(1 / (2 b))).
+    With ``is_least`` discrete noise, if one of k answers is asked for: the excess of the totals
+    over n is subtracted evenly, which leaves 1 - 1/k of the variance; for k = 2 there is one
+    total. Discrete Laplace noise of scale b has the variance 1 / (2 sinh^2(1 / (2 b))).
     """
     if is_least and question.has_one_label:
         return _least_central_model(
@@ -357,7 +356,7 @@ def central_model(
 def _least_central_model(
     question: Question, epsilon: float, error: float, num_users: int, rounds: int
 ) -> ModelComparison:
-    """Return the same of discrete Laplace noise, whose sum over the answers is known to be 0."""
+    """Return the same for discrete Laplace noise, whose sum over the answers is known to be 0."""
     k, sensitivity = len(question.labels), question.central_sensitivity
     scale, share = (1.0, 1.0) if k == 2 else (sensitivity, 1.0 - 1.0 / k)
     deviation = math.sqrt(0.5 * share)  # times 1 / sinh(epsilon / (2 scale))

@@ -1,8 +1,8 @@
-"""Running a plan on data: the one place where values, reports, estimates and guarantee meet.
+"""Running a plan on data, the only module that handles values, reports and guarantees together.
 
-One machine plays all users, the shuffler and the analyst, as a stream. The three are kept apart as
-they would be in a deployment: values are randomized block by block, each once; the reports are
-shuffled as a whole, as chosen; the analyst sees shuffled reports only.
+One machine simulates all users, the shuffler and the analyzer, as a stream. The three are kept
+apart as in a deployment: values are randomized block by block, each once; the reports are shuffled
+as a whole, as chosen; the analyzer sees shuffled reports only.
 """
 
 import math
@@ -81,49 +81,47 @@ def run(  # noqa: PLR0913  # one keyword an option
     Parameters
     ----------
     plan : Plan
-        What to run. If there are not as many values as users were expected, the guarantee is
-        computed anew for those that there are, and a warning says where it falls short.
+        The plan. If the number of values differs from the expected number of users, the guarantee
+        is recomputed for the actual number, and a warning states a shortfall.
     values : column or array-like
         An opened column, such as ``shuffledp.collection.open_column`` returns, or values in memory,
         one row a user: a list, or an array or series of NumPy, pandas, polars or Arrow.
     weights : Weights or array-like, optional
-        Of values in memory: the public weight of each user, by which users are drawn, as
-        ``shuffledp.Weights`` says; plan for as many as are drawn. All users have a value then.
+        For values in memory: the public weight of each user, by which users are drawn, as in
+        ``shuffledp.Weights``; plan for the number drawn. All users have a value then.
     missing : {"error", "drop", "category"}
-        What to do with values in memory that are missing (None, NaN, empty text): refuse them,
-        leave them out, or count them as the answer ``"missing"``, which the plan's domain has to
-        list.
+        Treatment of missing values in memory (None, NaN, empty text): refuse them, leave them out,
+        or count them as the answer ``"missing"``, which the plan's domain has to list.
     strict : bool
-        Refuse, before anything is randomized, where the guarantee falls short of the plan's.
+        Refuse, before anything is randomized, if the guarantee falls short of the plan's.
     shuffling : Shuffling, optional
-        How reports are shuffled, if otherwise than planned: then the guarantee is that of this
-        shuffle, and the result warns where it falls short.
+        The shuffle, if not the planned one: the guarantee is then the guarantee of this shuffle,
+        and the result warns of a shortfall.
     seed : int, optional
-        For a reproducible simulation, which protects nobody and says so.
+        For a reproducible simulation, which protects nobody and states so.
     confidence : float
         Nominal coverage of the intervals, in (0, 1).
     simultaneous : bool
-        Whether all intervals hold at once with that confidence, rather than each alone.
+        True if all intervals must hold at once with that confidence, rather than each alone.
     interval_about : {"respondents", "population"}
-        Whose frequencies or means are estimated: these users', or a population's that they
-        are a random sample of. The estimates hold both intervals. With weights always those of a
-        population, which hold for the weight of all users, too.
+        Target of the intervals: these users, or a population that they are a random sample of. The
+        estimates hold both intervals. With weights always the population's intervals, which hold
+        for the weight of all users, too.
     post_processing : sequence of str
         Names of steps applied to the estimates, for frequencies; none by default.
     dishonest : int, optional
-        Number of users, drawn at random, who send whatever raises the estimate of the first label
-        most: for simulations, whose result holds by how much it did. Where texts are to be found
-        they have a false one found, "!". Takes two passes.
+        Number of users, drawn at random, who send the reports that raise the estimate of the first
+        label most: for simulations, whose result states the change. In a search for texts they
+        have a false text found, "!". Takes two passes.
     sink : callable, optional
-        Is handed the shuffled reports, and has to consume them all.
+        Called with the shuffled reports, all of which it must consume.
     scratch : path, optional
         Folder for scratch files when reports do not fit in memory.
     on_progress : callable, optional
         Called with the stage, the users done and the users in total.
     engine : callable, optional
-        Where blocks are randomized and counted: ``map`` of a
-        `~shuffledp.engines.processes.Processes`. The result does not depend on it, with a seed to
-        the last digit.
+        Executor of the blocks: ``map`` of a `~shuffledp.engines.processes.Processes`. With a seed
+        the result does not depend on it, to the last digit.
 
     Returns
     -------
@@ -134,7 +132,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     Raises
     ------
     DomainError
-        If the values were checked for another question than the plan's.
+        If the values were checked for a question other than the plan's.
     DataError
         If the values cannot be used, or changed since the column was opened; or with ``strict`` if
         the guarantee falls short.
@@ -159,7 +157,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     require_plan(plan)
     column = _column(plan.question, values, weights, missing=missing, seed=seed)
     require_column(plan.question, column)
-    if column.weights is not None:  # whose error is that of the draw, too
+    if column.weights is not None:  # their error includes the error of the draw
         interval_about = "population"
     options = _options(plan, confidence, simultaneous, post_processing, interval_about)
     shuffling = plan.shuffling if shuffling is None else shuffling
@@ -172,7 +170,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         )
     how: Any = {"shuffling": shuffling, "dummies": plan.dummies}
     how |= {"scratch": scratch, "on_progress": on_progress}
-    how["engine"] = map if liars else engine  # who lies is drawn among all users, in their order
+    how["engine"] = map if liars else engine  # liars are drawn among all users in order
     law, entropy = plan.randomizer, Entropy.choose(seed)
     if liars:
         honest = _gathered(plan, column, options, law, entropy=Entropy.choose(seed), **how)
@@ -211,7 +209,7 @@ def _gathered(
     sink: ReportSink | None = None,
     **how: Any,
 ) -> tuple[Plan[EstimatesT], Any, Any]:
-    """Return the plan, its question with all that was found, estimates and the aggregate."""
+    """Return the plan, with the answers that were found, the estimates and the aggregate."""
     gather: Callable[..., Any] = partial(collect, law, entropy=entropy, **how)
     if plan.question.has_rounds:
         from shuffledp.collection.discovery import discover
@@ -246,41 +244,41 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     reports : path, ReportFile, Reports, Counts, Sums, or iterable of Reports
         One report a user, made by the plan's randomizer, at least two: a Parquet or text file with
         a column ``report``, or a folder of Parquet files, as ``shuffledp.collection.open_reports``
-        reads it, or in memory; or counts of them, which know their dummies, or sums.
+        reads it, or in memory; or their counts, which know their dummies, or their sums.
     plan : Plan
-        What was collected. If there are not as many reports as users were expected, the guarantee
-        is computed anew for those that there are, and a warning says where it falls short.
+        The plan. If the number of reports differs from the expected number of users, the guarantee
+        is recomputed for the actual number, and a warning states a shortfall.
     num_users : int, optional
-        How many of the reports are users' where the plan has dummies, as whoever shuffled them
-        tells; by default as the file of `run` tells.
+        Number of users' reports if the plan has dummies, as reported by the shuffler; by default as
+        stated in the file of `run`.
     missing : {"error", "drop"}
-        What to do with rows of a file without a report; with dummies none may be left out.
+        Treatment of rows of a file without a report; with dummies none may be left out.
     strict : bool
-        Refuse where the guarantee falls short of the plan's.
+        Refuse if the guarantee falls short of the plan's.
     shuffling, confidence, simultaneous, interval_about, post_processing
         As for `run`.
     dishonest : int, optional
-        Number of users for whom the result states how far they can have moved an estimate; by
-        default one of 100.
+        Number of users for whom the result states the largest change of an estimate that they can
+        cause; by default one of 100.
     on_progress, engine
-        As for `run`; the pieces of Parquet files are read where they are counted.
+        As for `run`; pieces of Parquet files are read by the worker that counts them.
     csv_separator, header, missing_texts
-        How a file of text is read, as for ``shuffledp.collection.open_column``.
+        Ways of reading text, as for ``shuffledp.collection.open_column``.
 
     Returns
     -------
     Result
-        Unbiased estimates with the guarantee of a shuffle of these reports, which assumes that
-        each was drawn by its user with fresh randomness, once, and that nobody saw them unshuffled.
-        Whether they are a simulation is not known, unless the file of `run` says so.
+        Unbiased estimates with the guarantee of a shuffle of these reports. It assumes that each
+        was drawn by its user once, with fresh randomness, and that nobody saw them unshuffled.
+        Whether they come from a simulation is unknown, unless the file of `run` states it.
 
     Raises
     ------
     ParameterError
-        If another law made the reports; if ``num_users`` is missing, or cannot be.
+        If another law made the reports; if ``num_users`` is missing, or given without dummies.
     DataError
-        If there are fewer than two reports, or a file cannot be used; if the number of dummies
-        that is left is all but impossible; or with ``strict`` if the guarantee falls short.
+        If there are fewer than two reports, or a file cannot be used; if the remaining number of
+        dummies is next to impossible; or with ``strict`` if the guarantee falls short.
 
     Warns
     -----
@@ -324,7 +322,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     shuffling = plan.shuffling if shuffling is None else shuffling
     guarantee, shortfall = _actual_guarantee(plan, num_reports, shuffling, strict=strict)
     estimates = plan.question.estimate(plan.randomizer, aggregate, options)
-    if plan.question.has_rounds:  # what is found are the answers
+    if plan.question.has_rounds:  # the texts found are the labels
         asked: Any = plan.question
         plan = replace(plan, question=replace(asked, found=getattr(estimates, "texts", ())))
     drawn = (_drawn_by_users(plan.randomizer),) if from_table is None else from_table.assumptions
@@ -344,7 +342,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
 def _column(
     question: Question, values: Any, weights: Any, *, missing: str, seed: SupportsIndex | None
 ) -> Column:
-    """Return the column of values, opened already or in memory, of those whom weights draw."""
+    """Return the column of values, opened already or in memory, of the users drawn by weight."""
     is_open = hasattr(values, "blocks")
     if is_open and weights is not None:
         raise ParameterError(
@@ -358,7 +356,7 @@ def _column(
 
 
 class Collected(NamedTuple):
-    """Counts of reports that an engine drew from a table, and what is assumed of it."""
+    """Counts of reports that an engine drew from a table, with the assumptions about them."""
 
     aggregate: Counts | Sums
     collected_by: str
@@ -368,7 +366,7 @@ class Collected(NamedTuple):
 
 
 def _drawn_by_users(law: LocalRandomizer) -> str:
-    """State what is assumed of reports that others made."""
+    """Return the assumption about reports that others made."""
     if math.isinf(law.epsilon0):
         return "Each report is one user's answer itself, sent once, and nobody saw which is whose."
     return (
@@ -378,7 +376,7 @@ def _drawn_by_users(law: LocalRandomizer) -> str:
 
 
 def _options(plan: Plan, *chosen: Any) -> EstimateOptions:
-    """Return checked options; before anything is randomized."""
+    """Return checked options, before anything is randomized."""
     options = EstimateOptions(*chosen)
     plan.question.require_post_processing(options.post_processing)
     return options
@@ -444,9 +442,9 @@ def collect(  # noqa: PLR0913  # as `run`
 ) -> Aggregate:
     """Randomize every value once, shuffle all reports with the dummies, and aggregate them.
 
-    The sink is handed both. One pass over the values and one over the reports; memory is bounded by
-    the shuffler's, and a few blocks. The engine has words of each block's own, so reports do not
-    depend on it. Scratch files hold reports only, and vanish with the process.
+    The sink receives reports and dummies. One pass over the values and one over the reports; memory
+    is bounded by the shuffler's and a few blocks. Each block has its own random words, so that
+    reports do not depend on the engine. Scratch files hold reports only, and vanish at exit.
     """
     require_at_least("num_users", num_users, 1)
     report = on_progress or no_progress
@@ -464,7 +462,7 @@ def collect(  # noqa: PLR0913  # as `run`
                 )
                 stack.enter_context(shuffle)
             shuffle.add(data)
-            num_randomized += len(data) // max(len(dummies), 1)  # a report of a user for each law
+            num_randomized += len(data) // max(len(dummies), 1)  # one report a user for each law
             report("randomizing", num_randomized, num_users)
         if shuffle is None or num_randomized != num_users:
             raise DataError(f"blocks held {num_randomized:,} values, not num_users = {num_users:,}")
@@ -479,7 +477,7 @@ def collect(  # noqa: PLR0913  # as `run`
             tally = Tally(randomizer, report, num_users)
             passing = tally.of(stream)
             sink(passing)
-            deque(passing, maxlen=0)  # what the sink has left
+            deque(passing, maxlen=0)  # reports that the sink left
             aggregate = tally.found
         released: Aggregate = added.less_dummies(aggregate, dummies, num_users=num_users)
         return released
@@ -494,10 +492,10 @@ def _randomized(randomizer: LocalRandomizer, block: tuple[Any, BlockEntropy]) ->
 def _actual_guarantee(
     plan: Plan, num_users: int, shuffling: Shuffling, *, strict: bool
 ) -> tuple[Guarantee, tuple[str, ...]]:
-    """Return the guarantee for the users and the shuffle that there are, and what to say of it.
+    """Return the guarantee for the actual users and shuffle, and sentences about it.
 
-    The plan's own guarantee is for the plan's own shuffle and number of users alone. Where it falls
-    short of the plan's, this warns, or with ``strict`` refuses.
+    The plan's own guarantee is only for the plan's own shuffle and number of users. A guarantee
+    that falls short of it raises a warning, or with ``strict`` an error.
     """
     law, delta, target = plan.randomizer.profile, plan.target_delta, plan.target_epsilon
     is_repeated = plan.rounds > 1 and not plan.question.has_rounds
@@ -543,5 +541,5 @@ def _actual_guarantee(
 
 
 def _rounded_up(epsilon: float) -> str:
-    """Return six digits of an upper bound; rounding to them takes off 5e-6 at most."""
+    """Return six digits of an upper bound; they round off at most a relative 5e-6."""
     return f"{epsilon * (1.0 + 6e-6):.6g}"

@@ -1,7 +1,7 @@
-"""``Shuffling``: how the reports of a run are shuffled, and all that follows from it.
+"""``Shuffling``: the shuffle of the reports of a run, and all that depends on it.
 
-Randomizers, estimates and the report are the same for each. A new shuffle is a class of this
-protocol, its words in ``shuffledp.report``, and a line in the table there.
+Randomizers, estimates and the report are the same for all shuffles. A new shuffle is a class with
+this protocol, its words in ``shuffledp.report``, and a line in the table there.
 """
 
 from collections.abc import Callable
@@ -35,26 +35,26 @@ class ShuffleFacts(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concealment:
-    """What hides a report in a release that is not uniformly shuffled, for accounts of leakage.
+    """Laws that hide a report in a release that is not uniformly shuffled, for leakage accounts.
 
-    Both laws are computed when asked for; None where a shuffle has none.
+    Both laws are computed on demand; None if a shuffle has none.
     """
 
-    #: Law of the place at which the report of the person hidden least is released.
+    #: Law of the place at which the report of the least hidden user is released.
     places: Callable[[], Floats] | None = None
-    #: Law of the number of others who hide that report, or each one's chance, rounded down.
+    #: Law of the number of others who hide that report, or each other's probability, rounded down.
     crowd: Callable[[], CrowdLaw | Floats | None] | None = None
     #: Upper bound on the probability that the crowd's law does not hold.
     failure: float = 0.0
-    #: Whether all reports are released: then the leakage is at least a uniform shuffle's.
+    #: True if all reports are released: the leakage is then at least a uniform shuffle's.
     is_complete: bool = True
 
 
 class Shuffling(Protocol):
     """A shuffle of the reports of a run, with its guarantee, facts, cautions and leakage.
 
-    One whose guarantee knows dummies takes their law as ``dummies``, and says in ``dummy_senders``
-    whose they may be.
+    A shuffle whose guarantee accounts for dummies takes their law as ``dummies``, and lists their
+    possible senders in ``dummy_senders``.
     """
 
     @property
@@ -63,7 +63,7 @@ class Shuffling(Protocol):
 
     @property
     def remedy(self) -> str:
-        """How to hide reports better, for those whose target cannot be met."""
+        """Advice on hiding reports better, for targets that cannot be met."""
 
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, with_lower: bool = True
@@ -91,7 +91,7 @@ class Shuffling(Protocol):
         """Return warnings about this shuffle, one sentence each."""
 
     def leakage(self) -> Concealment | None:
-        """Return the laws that hide a report, None where the shuffle is uniform."""
+        """Return the laws that hide a report, or None for a uniform shuffle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +99,24 @@ class UniformShuffling:
     """All reports in uniformly random order."""
 
     name: ClassVar[str] = "uniform"
-    remedy: ClassVar[str] = ""  # nothing hides more
+    remedy: ClassVar[str] = ""  # no other shuffle hides more
     dummy_senders: ClassVar[tuple[str, ...]] = ("shuffler", "users")
 
     guarantee = staticmethod(guarantee_for)
 
     def stage(self, **how: Any) -> Stage:
-        """Return a stage that goes through a scratch file where memory is short."""
+        """Return a stage that uses a scratch file if memory is short."""
         return ExternalShuffle(**how)
 
     def facts(self, *_: Any, **__: Any) -> None:
-        """Return nothing: there are no particulars."""
+        """Return None: a uniform shuffle has no particulars."""
 
     def cautions(self, *_: Any) -> tuple[str, ...]:
-        """Return nothing: there are none."""
+        """Return no warnings."""
         return ()
 
     def leakage(self) -> None:
-        """Return nothing: leakage of a uniform shuffle is known exactly."""
+        """Return None: the leakage of a uniform shuffle is known exactly."""
 
 
 UNIFORM = UniformShuffling()
@@ -124,10 +124,10 @@ UNIFORM = UniformShuffling()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FinishedShuffling:
-    """A shuffle that took place elsewhere: its reports can be estimated, and not shuffled again.
+    """A shuffle that took place elsewhere: its reports can be estimated, but not shuffled again.
 
-    ``account`` maps a profile and delta to the guarantee of what arrived; ``most_records`` limits
-    what one user among others who send dummies can have counted.
+    ``account`` maps a profile and delta to the guarantee of the reports that arrived;
+    ``most_records`` limits the records counted for one user, if users send dummies.
     """
 
     name: str = "uniform"
@@ -140,7 +140,7 @@ class FinishedShuffling:
     def guarantee(
         self, profile: LocalProfile, num_users: int, *, delta: float, **_: Any
     ) -> Guarantee:
-        """Return the guarantee of what arrived, whose users and dummies cannot be chosen."""
+        """Return the guarantee of the reports that arrived, whatever ``num_users`` is."""
         del num_users
         return self.account(profile, delta)
 
@@ -155,20 +155,20 @@ class FinishedShuffling:
     cautions = UniformShuffling.cautions
 
     def leakage(self) -> Concealment | None:
-        """Return the laws that hide a report, None where the shuffle was uniform."""
+        """Return the laws that hide a report, or None if the shuffle was uniform."""
         return self.concealment
 
 
 class Releasing:
-    """A plan or a result, as something that composes with other releases."""
+    """A plan or a result, as a release that composes with others."""
 
     __slots__ = ()
 
     def release(self: Any) -> Composable:
         """Return the release, for ``+``, ``*`` and ledgers.
 
-        A uniform shuffle keeps its law, so that it composes better than its epsilon and delta;
-        rounds and other shuffles are what their guarantee states.
+        A uniform shuffle keeps its law, and so composes better than by epsilon and delta; rounds
+        and other shuffles are represented by their stated guarantee.
 
         Examples
         --------

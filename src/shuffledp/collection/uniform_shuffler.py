@@ -10,7 +10,7 @@ Why this is uniform: fix a permutation and the buckets' sizes m_1, ..., m_B. Exa
 of rows to buckets puts every row into the bucket where the permutation wants it, and it has
 probability B^-n; then each bucket must be permuted in one particular way, with probability
 1/m_b!. The product B^-n / (m_1! ... m_B!) does not depend on the permutation. So the permutation
-is uniform even for those who see the sizes, and step 2 may use this very method again.
+is uniform even given the sizes, and step 2 may use this very method again.
 
 Why two steps: Fisher-Yates touches a random place each time, which costs a cache miss a row once
 the array outgrows the cache. The first step writes to B places in order instead, and leaves
@@ -30,20 +30,20 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 
-#: One byte of the keystream is the index of one of that many buckets.
+#: Number of buckets that one byte of the keystream can index.
 MAX_BUCKETS = 256
 
-# Draws made at a time: 64 Ki half words. They stay in the cache, beside the bucket.
+# Number of 32-bit draws at a time, 64 Ki; they stay in the cache, beside the bucket.
 _DRAW_WORDS = 1 << 15
 
 _MAX_BUCKET_BYTES = 1 << 31
 
-# Rows counted, or handed on, at a time.
+# Number of rows that are counted, or yielded, at a time.
 _BLOCK_ROWS = 1 << 18
 
 
 def assign_buckets(count: int, num_buckets: int, entropy: Entropy) -> NDArray[np.uint8]:
-    """Return exactly uniform bucket indices, a byte each; their number is a power of two."""
+    """Return exactly uniform bucket indices, one byte each; ``num_buckets`` is a power of two."""
     indices = entropy.words((count + 7) // 8).view(np.uint8)[:count]
     if num_buckets < MAX_BUCKETS:
         indices &= np.uint8(num_buckets - 1)
@@ -55,7 +55,7 @@ def split_into_buckets(
 ) -> NDArray[np.int64]:
     """Copy each row into a random bucket of ``out``; bucket b is out[offsets[b]:offsets[b + 1]].
 
-    Within a bucket rows keep their order, so each has still to be permuted.
+    Within a bucket rows keep their order, so that each bucket must still be permuted.
     """
     from shuffledp.core.numerics import uniform_kernels as kernels
 
@@ -106,7 +106,7 @@ class UniformShuffler:
     True
     """
 
-    #: What results call it.
+    #: Name in results.
     name: ClassVar[str] = "uniform"
 
     bucket_bytes: int = 1 << 20
@@ -122,10 +122,9 @@ class UniformShuffler:
         Parameters
         ----------
         reports : ndarray
-            Axis 0 is the rows, and any number of axes may follow. Not changed.
+            Rows along axis 0, followed by any number of axes. Not changed.
         entropy : Entropy
-            Where the permutation comes from; from the operating system unless this is a
-            simulation.
+            Source of the permutation: the operating system, except in a simulation.
 
         Returns
         -------
@@ -177,7 +176,7 @@ def _shuffle_words(
         out[:] = rows
         _permute(out, entropy)
         return
-    # Buckets are half full on average, so that next to none has to be split again by chance.
+    # Buckets are half full on average, so that hardly any has to be split again by chance.
     wanted = -(-2 * rows.nbytes // bucket_bytes)
     num_buckets = min(MAX_BUCKETS, 1 << (wanted - 1).bit_length())
     offsets = split_into_buckets(rows, out, num_buckets, entropy)
@@ -207,10 +206,10 @@ class Shuffler(Protocol):
 
 
 class InMemoryShuffle(AbstractContextManager["InMemoryShuffle"]):
-    """Like `ExternalShuffle`, by a shuffler that sees who is who.
+    """A stage like `ExternalShuffle`, for a shuffler that knows the owner of each report.
 
-    Row i of what comes out lies in the place of user i; all reports are in memory, three times for
-    a moment.
+    Row i of the output lies in the place of user i; all reports are in memory, for a moment three
+    times.
     """
 
     def __init__(self, shuffler: Shuffler, entropy: Entropy) -> None:
@@ -226,7 +225,7 @@ class InMemoryShuffle(AbstractContextManager["InMemoryShuffle"]):
         self._pieces.clear()
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Yield the shuffled reports, once: a second permutation of the same would tell more."""
+        """Yield the shuffled reports, once: a second permutation would reveal more."""
         if not self._pieces:
             raise ParameterError("there are no reports to shuffle: add some, and read them once")
         reports = np.concatenate(self._pieces)

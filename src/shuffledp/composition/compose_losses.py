@@ -7,9 +7,9 @@ via Characteristic Function", arXiv:2106.08567v4, Theorem 10). Downwards no theo
 of explicit data in every round form a product that the rounds really have.
 
 Every bound on an error of the convolution is added to (upper) or taken
-off (lower) the probability that it is about. Beyond the last loss kept, an upper law counts the
-Chernoff bound as infinite loss; what may lie below the first is put on the first. A lower law drops
-both.
+off (lower) the probability that it concerns. Beyond the last loss kept, an upper law counts the
+Chernoff bound as infinite loss; mass that may lie below the first is put on the first. A lower law
+drops both.
 
 *Convolution* of laws on a lattice is by FFT, each probability with a bound on its error. It is
 exact to some 1e-15 of its largest probability, which says nothing about a tail of 1e-15. So each
@@ -52,7 +52,7 @@ _UNIT = math.ulp(1.0)  # twice the unit round-off
 # Round-off of a transform of N points, relative to the l2 norm, is this times log2(N).
 _TRANSFORM_ERROR = 4.0 * _UNIT
 
-# Frequencies with less than e to this are left out: all together they add less than the other. An
+# Frequencies with a product below e to this are left out: together they add less than the other. An
 # envelope grows by less than e^9 in later parts, since a law's transform is 1 at most.
 _NEGLIGIBLE_EXPONENT, _NEGLIGIBLE = -700.0, 1e-300
 
@@ -69,7 +69,7 @@ _MOST_POINTS = 1 << 23
 # A double below this loses digits.
 SMALLEST_MASS = 1e-300
 
-# What a product may lose by falling below the range of doubles.
+# Largest loss of a product by falling below the range of doubles.
 _LEAST_DOUBT = 1e-320
 
 
@@ -87,7 +87,7 @@ class Part:
 
 
 class Convolution(NamedTuple):
-    """The law of a sum, and what is not known about it.
+    """The law of a sum, with bounds on its errors.
 
     Parameters
     ----------
@@ -195,12 +195,12 @@ def _require_points(number: int) -> None:
 def _convolved(
     parts: Sequence[Part], theta: float, log_moments: Sequence[float], num_points: int
 ) -> tuple[Floats, float]:
-    """Return the tilted law of the sum, indices modulo ``num_points``, and how far each is off."""
+    """Return the tilted law of the sum, indices modulo ``num_points``, and a bound on errors."""
     per_norm = _TRANSFORM_ERROR * math.log2(num_points)
     size = num_points // 2 + 1
     kept: Integers = np.arange(size)  # frequencies at which the product is not negligible
     spectrum: NDArray[np.complex128] = np.ones(size, np.complex128)
-    # ln of what bounds the modulus of the product, exact or computed; its error relative to that.
+    # ln of a bound on the modulus of the product, exact or computed; the error relative to it.
     envelope: Floats = np.zeros(size)
     growth: Floats = np.zeros(size)
     for part, log_moment in zip(parts, log_moments, strict=True):
@@ -230,13 +230,13 @@ def _convolved(
 def _from_tilt(
     parts: Sequence[Part], theta: float, interval: float, losses: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the probabilities of some losses by one tilt, and how far each is off."""
+    """Return the probabilities of some losses by one tilt, and bounds on their errors."""
     cumulants = _cumulants(parts, theta)
     first, last = _window(parts, theta, cumulants, interval)
     _require_points(last - first)
     num_points = 1 << max(last - first, 15).bit_length()
     convolved, error = _convolved(parts, theta, cumulants.log_moments, num_points)
-    # Bound on the tilted sum's probability outside the window, hence on what wraps around inside.
+    # Bound on the tilted sum's probability outside the window, hence on the mass that wraps around.
     outside = 2.0 * math.exp(-_OUTSIDE_EXPONENT)
     values, doubts = np.zeros_like(losses), np.full_like(losses, outside)
     offset = round(float(losses[0]) / interval)
@@ -291,25 +291,25 @@ _TAIL_SHARE = 1e-3
 # Loss raised at the other end moves no answer by more than this.
 _LEFT_TAIL = 1e-11
 
-# Deviation over that of a Gaussian loss from which on losses are called rare and large.
+# Deviation, relative to a Gaussian loss, from which on losses are called rare and large.
 _RARE = 3.0
 
-# So many deviations beyond the quantile of one loss knots stay dense.
+# Number of deviations beyond the quantile of one loss up to which knots stay dense.
 _DENSE = 9.0
 
-# How far below the highest, relatively, nearly every loss may be for the sum to be nearly its own.
+# Relative distances from the highest loss at which sums near their highest are looked for.
 _GAPS = (1e-6, 5e-4)
 
-# The same where the sum need only be far above an epsilon: a crowd of n takes about ln n off.
+# Wider ones, where the sum need only be far above an epsilon: a crowd of n takes about ln n off.
 _WIDE_GAPS = (0.03, 0.1, 0.3)
 
 # Exponent of the chance that is left where a sum of losses is as good as certain: 1e-9.
 _SURE = 20.7
 
-# A loss beyond which no curve is asked; where its value is that of a limit, it is so here.
+# A loss beyond which no curve is evaluated; a curve that tends to a limit has reached it here.
 _FAR_LOSS = 500.0
 
-# Interval at least, in deviations of the sum.
+# Least interval, in deviations of the sum.
 _FINEST = 4e-6
 
 
@@ -336,7 +336,7 @@ def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
     Errs in the direction of the parts.
     """
     target = require_open_unit("smallest_delta", smallest_delta)
-    counts: dict[PrivacyLoss, int] = {}  # which are equal only to themselves
+    counts: dict[PrivacyLoss, int] = {}  # losses are equal only to themselves
     for loss, count in parts:
         counts[loss] = counts.get(loss, 0) + require_at_least("count", count, 0)
     merged = [(loss, count) for loss, count in counts.items() if count > 0]
@@ -366,7 +366,7 @@ def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
     return replace(model, first=found.first, masses=masses, infinite_mass=infinite, error=error)
 
 
-# Smallest deviation of a loss that is possible at all: its square must not underflow.
+# Smallest deviation of a loss: its square must not underflow.
 _LEAST_DEVIATION = 1e-100
 
 
@@ -404,7 +404,7 @@ def _short(interval: float) -> float:
 def _ratios(
     curves: Curves, deviations: Sequence[float], quantile: float, accuracy: float, *, upper: bool
 ) -> list[float]:
-    """Return for each curve how far apart its knots may be, relative to its deviation."""
+    """Return the largest distance of the knots of each curve, relative to its deviation."""
     # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
     ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
     # So far out, at `quantile` deviations of each loss, delta is reached: the knots must be closer
@@ -435,7 +435,7 @@ def _common_interval(curves: Curves, deviations: Sequence[float], ratio: float) 
 def _chance_near_highest(
     curve: HockeyStickCurve, gap: float, *, upper: bool
 ) -> tuple[float, float]:
-    """Return a loss so far below the highest, relatively, and the chance of more; 0 if unknown.
+    """Return a loss at a relative ``gap`` below the highest, and the chance of more; 0 if unknown.
 
     By the upper end of the curve, or its lower one. Let h(x1) = 0, x1 = e^m and x = e^l < x1. As h
     is convex, -h'(x) >= h(x)/(x1 - x), so Pr[L > l] = h(x) - x h'(x) >= h(x)/(1 - e^(l - m)).
@@ -509,7 +509,7 @@ def compose_curves(
     if max(deviations, default=0.0) == 0.0:
         return no_loss(1.0, "upper" if upper else "lower")
     number = sum(count for _, count in curves)
-    # What the least doubles of all curves, taken together, are too much for is refused.
+    # Refused if the least doubles of all curves, taken together, are above the target.
     if (
         upper
         and number * SMALLEST_MASS > target

@@ -1,6 +1,6 @@
 """Several releases about the same people: what they reveal together.
 
-Releases are data, and so is what is composed of them:
+Releases are data, and so are their compositions:
 
 >>> from shuffledp.composition.release import StatedRelease
 >>> daily, weekly = StatedRelease(epsilon=0.1), StatedRelease(epsilon=0.2)
@@ -10,8 +10,8 @@ Composition(365 x StatedRelease(epsilon=0.1, delta=0) + 52 x StatedRelease(epsil
 >>> year == weekly * 52 + daily * 365
 True
 
-The user whose value differs is the same in every release: the worst case, and what a promise to
-each user needs. Each release may be chosen in the light of what earlier ones showed as long as its
+The user whose value differs is the same in every release: the worst case, which a promise to each
+user must cover. Each release may be chosen in the light of what earlier ones showed as long as its
 guarantee is as planned: the product of dominating pairs dominates adaptive compositions (Zhu, Dong,
 Wang 2022, arXiv:2106.08567v4, Theorem 10).
 
@@ -27,7 +27,7 @@ is allowed; a poor one only leaves a wider gap. A release without known data is 
 post-processing.
 
 *Failures* are kept apart. With probability F = 1 - prod (1 - f_i) some stated guarantee fails and
-everything is revealed; otherwise what is left composes: delta = F + (1 - F) delta_rest.
+everything is revealed; otherwise the rest composes: delta = F + (1 - F) delta_rest.
 """
 
 import math
@@ -64,7 +64,7 @@ SAME_USERS = (
 _PRODUCT = "product of dominating pairs: Zhu, Dong, Wang 2022, arXiv:2106.08567v4, Theorem 10"
 _BASIC = "Dwork, Roth 2014, The Algorithmic Foundations of Differential Privacy, Theorem 3.16"
 
-# A curve that reaches further than this is that of reports which hide nothing: its epsilon is
+# A curve that extends beyond this belongs to reports that hide nothing: its epsilon is
 # added, so that no lattice has to span it.
 _LOUD = 200.0
 
@@ -75,16 +75,16 @@ _SMALLEST_DELTA = 1e-300
 _TYPICAL_DELTA = 1e-6
 _ROUNDING = 16.0 * math.ulp(1.0)
 
-# What is closer to another end than this, relatively, is not composed for: lattices are no finer.
+# Ends this close to another one, relatively, are not composed for: lattices are no finer.
 _CLOSE, _VERY_CLOSE = 1.0 - 1e-3, 1.0 - 1e-5
 
-# By how much ends that meet may cross; more would mean that one of them is wrong.
+# Largest relative crossing of ends that meet; more would mean that one of them is wrong.
 _MEETING = 1e-6
 
 
 @runtime_checkable
 class Release(Protocol):
-    """What composition asks of one release."""
+    """Interface of a release, as composition needs it."""
 
     @property
     def highest(self) -> float:
@@ -96,7 +96,7 @@ class Release(Protocol):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed beyond the assumptions of every composition."""
+        """Assumptions beyond the ones common to all compositions."""
 
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Bound epsilon of the release on its own."""
@@ -111,20 +111,20 @@ class Release(Protocol):
         """Return curves of explicit data, whose lower ends are unavoidable."""
 
     def exact_loss(self, *, upper: bool) -> PrivacyLoss | None:
-        """Return the law of the loss, apart from the failure, where two losses are all it has."""
+        """Return the law of the loss, apart from the failure, if it has two values; else None."""
 
 
 Parts = Sequence[tuple[Release, int]]
 
 
 class Composable:
-    """What all releases and compositions can do; `Composition` says how."""
+    """Operations common to all releases and compositions; see `Composition`."""
 
     __slots__ = ()
 
     @property
     def parts(self) -> tuple[tuple[Release, int], ...]:
-        """Each release with how often it takes place: here this one, once."""
+        """Each release with its number of repetitions: here this one, once."""
         if not isinstance(self, Release):
             raise TypeError(f"{type(self).__name__} is no release")
         return ((self, 1),)
@@ -159,8 +159,8 @@ class Composable:
         Returns
         -------
         Bound
-            In nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards: it is
-            what explicit data, held throughout, make unavoidable.
+            In nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards: explicit data,
+            held throughout, make it unavoidable.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Composable:
 
         Notes
         -----
-        A single release gives what `account_epsilon` gives. Otherwise the smallest of the composed
+        A single release has the bound of `account_epsilon`. Otherwise the smallest of the composed
         privacy loss distributions, basic composition, and the sum of the local losses. Cost: some
         tenths of a second for each kind of release, up to two seconds for a million rounds at
         a tiny delta.
@@ -235,7 +235,7 @@ class Composable:
         rest, smallest, method, source = _rest_delta(parts, asked)
         upper = min(round_up(failure + (1.0 - failure) * rest), 1.0)
         lower = None
-        if with_lower:  # what no composition resolves none proves
+        if with_lower:  # a delta below the resolution is not proved
             resolved = rest > _LAST_RESOLVED
             lower = _lower_delta(parts, asked, smallest) if resolved else _failure_below(parts)
         return _bound(parts, lower, max(upper, _SMALLEST_DELTA), method, source)
@@ -266,8 +266,8 @@ class Composable:
         Parameters
         ----------
         smallest_delta : float
-            The smallest delta that it will be asked about, in (0, 1): it may have this much too
-            much probability of an infinite loss.
+            The smallest delta that it will be asked about, in (0, 1): its probability of an
+            infinite loss may be too large by this much.
 
         Returns
         -------
@@ -293,7 +293,7 @@ class Composition(Composable):
     Parameters
     ----------
     parts : iterable of (release, int)
-        Counts of equal releases are added up; those of 0 are left out. Their order does not matter.
+        Counts of equal releases are added up, counts of 0 left out. Their order does not matter.
 
     Raises
     ------
@@ -329,12 +329,12 @@ class Composition(Composable):
 
     @property
     def parts(self) -> tuple[tuple[Release, int], ...]:
-        """Each kind of release with how often it takes place."""
+        """Each kind of release with its number of repetitions."""
         return self._parts
 
     @property
     def rounds(self) -> int:
-        """How many releases there are in all."""
+        """Total number of releases."""
         return sum(times for _, times in self._parts)
 
     def __eq__(self, other: object) -> bool:
@@ -358,7 +358,7 @@ _NOTHING = Bound(
 
 
 def _bound(parts: Parts, lower: float | None, upper: float, method: str, source: str) -> Bound:
-    """Return the bound with all that it assumes."""
+    """Return the bound with all its assumptions."""
     sentences = dict.fromkeys(sentence for release, _ in parts for sentence in release.assumptions)
     return Bound(
         lower=reconciled_lower(lower, upper, tolerance=_MEETING, claim=method),
@@ -380,12 +380,12 @@ def failure_of(parts: Parts) -> float:
 
 
 def _failure_below(parts: Parts) -> float:
-    """Return the same, rounded down."""
+    """Return the probability that some stated guarantee fails, rounded down."""
     return failure_of(parts) * (1.0 - 4.0 * _ROUNDING)
 
 
 def pure_epsilon_of(parts: Parts) -> float:
-    """Return the sum of the losses that hold with no delta but the failures, rounded up.
+    """Return the sum of the losses that hold at a delta of the failures alone, rounded up.
 
     Exact where the sum is a double: four quarters are 1.
     """
@@ -395,7 +395,7 @@ def pure_epsilon_of(parts: Parts) -> float:
 
 
 def _curves(parts: Parts, delta: float) -> list[tuple[HockeyStickCurve, int]]:
-    """Return the upper curves at an even share of delta, but none below what is told from 0."""
+    """Return the upper curves at an even share of delta, or at the smallest delta told from 0."""
     level = max(delta / _rounds(parts), _SMALLEST_DELTA)
     return [(part.curve(level), times) for part, times in parts]
 
@@ -411,8 +411,8 @@ def _pure_is_close(parts: Parts, left: float, pure: float) -> bool:
 def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
     """Return True if basic composition cannot be below ``least``, up to the curves' widths.
 
-    It cannot where each part alone has more than its share of delta at epsilons that add up to
-    that: one value of each curve, for an inversion that takes dozens.
+    It cannot where each part alone exceeds its share of delta at epsilons that add up to
+    ``least``: that takes one value of each curve, an inversion dozens.
     """
     if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
         return False
@@ -494,7 +494,7 @@ def _product_epsilon(parts: Parts, left: float) -> tuple[float, str, str]:
 def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
     """Return delta without failures, the delta resolved, and the name and source.
 
-    Every attempt is an upper bound. A finer one is made while the answer may be all truncation.
+    Every attempt is an upper bound. A finer one is made while the answer may be truncation alone.
     """
     best, method, source = _basic_delta(parts, epsilon), "basic composition", _BASIC
     smallest = resolved = _FIRST_RESOLVED
@@ -509,7 +509,7 @@ def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
                 best, (method, source) = found, named
             if found >= resolved or resolved <= _LAST_RESOLVED:
                 break
-            # Below what a bell-shaped loss of the same mean and variance would have.
+            # Below the delta of a Gaussian loss of the same mean and variance.
             losses = (loss.first + np.arange(loss.masses.size)) * loss.interval
             mean = float((loss.masses * losses).sum())
             variance = float((loss.masses * (losses - mean) ** 2).sum())
@@ -529,7 +529,7 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
         return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
     failure = _failure_below(parts)
     left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
-    if _stated_loss(parts, upper=False) is None:  # those are composed in no time
+    if _stated_loss(parts, upper=False) is None:  # stated losses are composed in no time
         certain = composition.certain_epsilon(_attacks_on(parts), left, upper=False)
         if certain >= upper * _VERY_CLOSE:
             return certain
@@ -572,9 +572,9 @@ def _below(
 
 
 def _attacks_on(parts: Parts) -> list[tuple[HockeyStickCurve, int]]:
-    """Return the strongest explicit data of each part of which any are known.
+    """Return the strongest explicit data of each part that has any.
 
-    That is the attack, and its order, that tells neighbours apart best.
+    The strongest attack, in its order, distinguishes neighbours best.
     """
     strongest = []
     for part, times in parts:

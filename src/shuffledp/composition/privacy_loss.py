@@ -76,13 +76,13 @@ class PrivacyLoss:
     masses : numpy.ndarray
         float64, read-only. Where ``direction`` is "upper", none is smaller than the probability of
         its loss under P for a pair that dominates; where it is "lower", none is larger than that
-        for a pair that is dominated. So the sum may miss one a little, on the safe side.
+        for a pair that is dominated. So the sum may differ from one a little, on the safe side.
     infinite_mass : float
-        Probability under P of what Q never does, bounded in the same direction.
+        Probability under P of outcomes that Q never has, bounded in the same direction.
     error : float
-        How much of ``infinite_mass`` only pays for tails that were cut off; 0 for "lower".
+        Part of ``infinite_mass`` that only stands for tails that were cut off; 0 for "lower".
     direction : {"upper", "lower"}
-        Which way all that is read off errs.
+        Direction in which all numbers read off err.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class PrivacyLoss:
 
     @property
     def is_upper(self) -> bool:
-        """Whether all that is read off errs upwards."""
+        """True if all numbers read off err upwards."""
         return self.direction == "upper"
 
     @property
@@ -253,7 +253,7 @@ class CurveValues:
     """Bounds on a hockey-stick curve at knots e^epsilons, as an excess over (1 - x)_+.
 
     ``epsilons`` are increasing and contain 0 at position ``zero``; ``lower`` and ``upper`` enclose
-    h(x) - (1 - x)_+, which is H(P, Q; x) for x >= 1 and x H(Q, P; 1/x) for x <= 1. ``cut`` tells
+    h(x) - (1 - x)_+, which is H(P, Q; x) for x >= 1 and x H(Q, P; 1/x) for x <= 1. ``cut`` states
     whether the last upper value is a tail cut off, not the curve's limit.
     """
 
@@ -313,7 +313,7 @@ def _one_side(
 
 
 class _Piece(NamedTuple):
-    """A linear piece of a curve: how far it falls or rises over which run of x.
+    """A linear piece of a curve: its rise over a run of x.
 
     ``left`` pieces are at x <= 1 and hold the rise of h - (1 - x); ``mixed`` ones span x = 1 and
     hold, like those at x >= 1, the rise of h.
@@ -332,7 +332,7 @@ class _Piece(NamedTuple):
         return _Piece(following.end, rise, self.run + following.run, following.left, mixed)
 
     def jump_to(self, following: "_Piece") -> tuple[float, float]:
-        """Return by how much the slope of h grows to the next piece, and how far that is off."""
+        """Return the growth of the slope of h to the next piece, and a bound on its error."""
         before, after = self.rise / self.run, following.rise / following.run
         kink = 1.0 if self.left and not following.left else 0.0
         doubt = 1.0 if self.mixed else abs(before)
@@ -363,7 +363,7 @@ def _masses(epsilons: Floats, values: Floats, zero: int, *, upper: bool) -> Floa
 
 
 def lowered_values(values: CurveValues) -> Floats:
-    """Return w at the knots, of which every chord is below the curve (see the module's proof).
+    """Return w at the knots, whose chords are all below the curve; see the module's proof.
 
     All zeros where the knots are too far apart to prove anything.
     """
@@ -385,7 +385,7 @@ def lowered_values(values: CurveValues) -> Floats:
     gaps += _SLOPE_ERROR * runs * (steepest + kink[:-1] + kink[1:])
     nearest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
     lowered: Floats = lower - nearest - _SLOPE_ERROR * lower
-    # What is positive around x = 1 stays; from its outermost value on, each side is 0. The first
+    # Positive values around x = 1 stay; from the outermost one on, each side is 0. The first
     # value is never positive, nor the last, so there is one to fail on either side.
     failing = np.flatnonzero(lowered <= 0.0)
     start, stop = failing[failing <= zero][-1] + 2, failing[failing >= zero][0] - 1
@@ -419,9 +419,9 @@ def loss_on_lattice(
 ) -> PrivacyLoss:
     """Return a privacy loss on a lattice that dominates a curve's upper ends, and errs upwards.
 
-    Or that its lower ends dominate, and that errs downwards: tails are dropped, infinite losses
-    count as the largest finite one. Both ends of the curve's enclosures are used then, so they must
-    be about one pair of laws.
+    With ``upper`` False, one that its lower ends dominate, and that errs downwards: tails are
+    dropped, infinite losses count as the largest finite one. Both ends of the curve's
+    enclosures are used then, so they must enclose one pair of laws.
     """
     step = require_positive("interval", interval)
     values = curve_values(

@@ -1,4 +1,4 @@
-"""One release: what was published once, and all that composition needs to know about it.
+"""Releases: shuffled batches and stated guarantees, with all that composition needs of them.
 
 `ShuffledRelease` is one uniformly shuffled batch of randomized reports; `StatedRelease` is anything
 else with a known (epsilon, delta) guarantee. Both compose by ``+`` and ``*``, see `Composition`.
@@ -44,7 +44,7 @@ _ROUNDING = 64.0 * math.ulp(1.0)
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class StatedRelease(Composable):
-    """Anything else with a known (epsilon, delta) guarantee for the same neighbours.
+    """A release of any kind with a known (epsilon, delta) guarantee for the same neighbours.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class StatedRelease(Composable):
 
     Notes
     -----
-    Composed as the mechanism that is worst among all with this guarantee: with probability delta
+    Composed as the worst mechanism with this guarantee: with probability delta
     it reveals everything, otherwise it is binary randomized response (Kairouz, Oh, Viswanath 2017,
-    arXiv:1311.0776v4, the proof of Theorem 3.3). Lower ends are those of this mechanism.
+    arXiv:1311.0776v4, the proof of Theorem 3.3). Lower ends hold for this mechanism.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class StatedRelease(Composable):
     )
 
     def __init__(self, *, epsilon: SupportsFloat, delta: SupportsFloat = 0.0) -> None:
-        # `epsilon` and `delta` are questions that every release answers, so the fields differ.
+        # `epsilon` and `delta` are methods of every release, so the fields have other names.
         object.__setattr__(self, "stated_epsilon", checks.require_non_negative("epsilon", epsilon))
         object.__setattr__(self, "stated_delta", checks.require_delta(delta))
 
@@ -95,7 +95,7 @@ class StatedRelease(Composable):
         return self.stated_delta
 
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
-        """Return the epsilon that the guarantee leaves at another delta."""
+        """Bound epsilon at another delta, from the stated guarantee."""
         allowed = checks.require_delta(delta)
         if allowed < self.stated_delta:
             raise OutOfRegimeError(
@@ -109,7 +109,7 @@ class StatedRelease(Composable):
         return self._bound(lower if with_lower else None, upper)
 
     def delta_alone(self, epsilon: float, *, with_lower: bool = True) -> Bound:
-        """Return the delta that the guarantee leaves at another epsilon."""
+        """Bound delta at another epsilon, from the stated guarantee."""
         rest = local.single_report_delta(
             self.stated_epsilon, checks.require_non_negative("epsilon", epsilon)
         )
@@ -127,7 +127,7 @@ class StatedRelease(Composable):
         )
 
     def curve(self, delta: float = 0.0) -> HockeyStickCurve:  # noqa: ARG002 - one at every delta
-        """Return the curve of binary randomized response: all but the failure."""
+        """Return the curve of binary randomized response, without the failure."""
         return _binary_curve(self)
 
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
@@ -138,7 +138,7 @@ class StatedRelease(Composable):
         """Return the law of the privacy loss, apart from the failure, on a lattice of its own.
 
         Two losses, epsilon with probability e^epsilon / (1 + e^epsilon), and -epsilon; with
-        ``upper`` those of a slightly larger epsilon.
+        ``upper`` the losses of a slightly larger epsilon.
         """
         direction: Literal["upper", "lower"] = "upper" if upper else "lower"
         if self.stated_epsilon == 0.0:
@@ -152,7 +152,7 @@ class StatedRelease(Composable):
 
 @functools.lru_cache(maxsize=64)
 def _binary_curve(release: StatedRelease) -> HockeyStickCurve:
-    """Return the exact curve of binary randomized response; the same object again."""
+    """Return the exact curve of binary randomized response; cached."""
 
     def both(epsilon: float) -> Enclosure:
         upper = local.single_report_delta(release.stated_epsilon, epsilon)
@@ -163,7 +163,7 @@ def _binary_curve(release: StatedRelease) -> HockeyStickCurve:
     )
 
 
-# Losses of this probability decide over the sum of many.
+# Losses of this probability determine the sum of many.
 _FREQUENT = 0.01
 
 # An upper end of a divergence that is possible is never reported below this.
@@ -189,11 +189,11 @@ class ShuffledRelease(Composable):
     epsilon0 : float, optional
         Local privacy loss in nats, for any epsilon0-LDP randomizer. Give this or ``profile``.
     profile : LocalProfile, optional
-        The randomizer's law, ``randomizer.profile``: usually gives a smaller epsilon. It is there,
+        The randomizer's law, ``randomizer.profile``: usually gives a smaller epsilon. It is kept
         as ``law``, whichever was given.
     sampled_from : int, optional
-        Where the ``num_users`` were drawn uniformly, anew for this release and in secret, from
-        this many users.
+        Number of users from whom the ``num_users`` were drawn uniformly, anew for this release and
+        in secret.
     participation : float
         Chance that each user takes part, by an independent secret coin; 1 where all do.
     dummies : DummyLaw, optional
@@ -222,7 +222,7 @@ class ShuffledRelease(Composable):
     dummies: DummyLaw | None = None
     law: LocalProfile = field(init=False, repr=False, compare=False)
     # Profiles compare equal whatever their channels; releases that are counted together must not,
-    # where the accountant may look at the channel: a family's follows from its name.
+    # where the accountant may use the channel: a family's follows from its name.
     _channel: Callable[[], object] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -247,7 +247,7 @@ class ShuffledRelease(Composable):
                     "sampled_from and participation exclude each other: give the one that "
                     "describes how users are drawn"
                 )
-            sampling.sampling_fraction(self.num_users, self.sampled_from)  # or refuses it
+            sampling.sampling_fraction(self.num_users, self.sampled_from)  # refuses too few
             set_field("sampled_from", int(self.sampled_from))
 
     def __repr__(self) -> str:
@@ -265,13 +265,13 @@ class ShuffledRelease(Composable):
 
     @property
     def _table(self) -> DummyLaw | None:
-        """The table whose infinite losses are counted apart: where reports are the values."""
+        """The table whose infinite losses are counted apart; None unless reports are the values."""
         plain = self.dummies is not None and self.dummies.sender == "shuffler"
         return self.dummies if plain and self._is_bare else None
 
     @property
     def _is_bare(self) -> bool:
-        """Whether reports are the values, of everybody: dummies alone hide them."""
+        """True if reports are the values, of all users: dummies alone hide them."""
         return self.fraction == 1.0 and is_bare(_effective(self))
 
     @property
@@ -296,14 +296,14 @@ class ShuffledRelease(Composable):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed beyond the assumptions of every shuffled release."""
+        """Assumptions beyond the ones common to all shuffled releases."""
         if self.dummies is not None:
             return (*self._drawing, added_sentence(self.dummies))
         return self._drawing
 
     @property
     def _drawing(self) -> tuple[str, ...]:
-        """What is assumed about how users are drawn."""
+        """Assumptions on the drawing of users."""
         if self.sampled_from is not None:
             return (
                 f"The {self.num_users} users of a release are drawn uniformly from "
@@ -362,7 +362,7 @@ class ShuffledRelease(Composable):
 
     @property
     def _batch(self) -> dict[str, Any]:
-        """What the accountant is told of the batch beside the law of a report."""
+        """Arguments of the accountant beside the law of a report."""
         return {"num_users": self.num_users, "dummies": self.dummies}
 
     def _assuming(self, bound: Bound) -> Bound:
@@ -382,11 +382,11 @@ class ShuffledRelease(Composable):
         )
 
     def curve(self, delta: float) -> HockeyStickCurve:
-        """Return upper ends: of the method that is best near ``delta``, and of the one for 0.01.
+        """Return the upper ends of the best methods near ``delta`` and near 0.01.
 
         Where these are two methods, the smaller at each epsilon: in many rounds each matters, the
-        one for the rare large losses, the other for the frequent small ones. With dummies the
-        smaller of theirs and of this.
+        one for the rare large losses, the other for the frequent small ones. With dummies, the
+        smaller of the curves with and without them.
         """
         if self.dummies is not None:
             table = self._table
@@ -395,13 +395,13 @@ class ShuffledRelease(Composable):
             return finite_curve(table)
         found = []
         for level in (min(delta / self.fraction, 0.5), _FREQUENT):
-            # Reports that may reveal all have an epsilon from some delta on only.
+            # Reports that may reveal all have a finite epsilon from some delta on only.
             with suppress(OutOfRegimeError):
                 found.append(_best_method(self, level))
         return _method_curve(self, tuple(dict.fromkeys(found or [_best_method(self, 0.5)])))
 
     def exact_loss(self, *, upper: bool) -> None:
-        """Return nothing: the law of the loss is not known exactly."""
+        """Return None: the law of the loss is not known exactly."""
 
     def attacks(self) -> tuple[HockeyStickCurve, ...]:
         """Return the curves of explicit data, whose lower ends no analysis can go below."""
@@ -457,16 +457,16 @@ def honest_users(num_users: int, fraction: float) -> int:
     return honest
 
 
-# What follows from a release is kept: curves are the same objects again, whose values are kept too.
+# Results of a release are cached: curves stay the same objects, whose values are cached, too.
 @functools.lru_cache(maxsize=64)
 def _effective(release: ShuffledRelease) -> LocalProfile:
-    """Return the law of what each counted user does, staying away included."""
+    """Return the law of each counted user's report, non-participation included."""
     return sampling.participating(release.law, release.participation)
 
 
 @functools.lru_cache(maxsize=256)
 def _best_method(release: ShuffledRelease, delta: float) -> str:
-    """Return the name of a method that is smallest at this delta, but for the widths of curves."""
+    """Return the name of a method that is smallest at this delta, up to the widths of curves."""
     profile, num_users = _effective(release), release.num_users
     return account_epsilon(profile, num_users=num_users, delta=delta, with_lower=False).method
 

@@ -55,11 +55,11 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import round_up
 
-# Which delta a curve of upper ends is chosen for, where none is asked about.
+# Delta for which a curve of upper ends is chosen, where none is given.
 _TYPICAL_DELTA = 1e-6
 
-# What is left out of the integral, relative to its size in the Gaussian case; and how far the
-# result may be above the divergence.
+# Part of the integral that is left out, relative to its size in the Gaussian case; and the accuracy
+# of the divergence.
 _TAIL, _ACCURACY = 1e-6, 1e-3
 
 _SMALLEST = 1e-290
@@ -83,7 +83,7 @@ def renyi_without_failure(release: Release, order: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _divergence(curve: HockeyStickCurve, order: float) -> float:
-    """Return the divergence of the curve, at most its end's."""
+    """Return the Renyi divergence of a curve, at most the largest loss of the curve."""
     try:
         return renyi_divergence(curve, order)
     except PrecisionError:
@@ -148,7 +148,7 @@ def renyi_divergence(curve: HockeyStickCurve, order: float) -> float:
     epsilons, ends = values.epsilons, values.upper
     if ends[-1] > 0.0:
         epsilons, ends = np.append(epsilons, curve.highest), np.append(ends, 0.0)
-    # That of the curve made of chords; the first is from x = 0.
+    # The divergence of the curve made of chords; the first chord is from x = 0.
     logs = _log_integrals(epsilons, ends, order)
     if ends[0] > 0.0:
         logs = np.append(logs, (order - 1.0) * epsilons[0] + math.log(float(ends[0]) / order))

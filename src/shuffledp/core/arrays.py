@@ -1,4 +1,4 @@
-"""Types of arrays by what they hold, and a transform of rows; ``NDArray`` for all others."""
+"""Array types by element type, and a transform of rows; ``NDArray`` for all others."""
 
 from typing import Any
 

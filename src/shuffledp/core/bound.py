@@ -1,4 +1,4 @@
-"""``Bound``: what every claim about privacy returns, never a bare float."""
+"""``Bound``: the enclosure that every claim about privacy returns, never a bare float."""
 
 import math
 import warnings
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from shuffledp.core.errors import LowerEndWarning, ParameterError
 from shuffledp.core.shown import Shown
 
-# Upper ends of what is possible are never below this, so that ends may cross by as much.
+# Upper ends for possible events are never below this, so ends may cross by that much.
 _SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound(Shown):
-    """An enclosure of a privacy parameter, with where it comes from and what it assumes.
+    """An enclosure of a privacy parameter, with its source and its assumptions.
 
     Parameters
     ----------
     lower : float or None
-        What is proved to be unavoidable: no analysis can go below it. ``None`` where nothing is
+        Proved to be unavoidable: no analysis can go below it. ``None`` where nothing is
         known. Errs downwards.
     upper : float
         The proved upper bound. Errs upwards; may be ``inf``.
@@ -72,7 +72,7 @@ class Bound(Shown):
 def reconciled_lower(
     lower: float | None, upper: float, *, tolerance: float, claim: str
 ) -> float | None:
-    """Return the lower end of a bound: ends that meet may cross by their rounding."""
+    """Return the lower end of a bound; None if it exceeds the upper end by more than rounding."""
     if lower is None:
         return None
     if lower > upper * (1.0 + tolerance) + _SMALLEST:

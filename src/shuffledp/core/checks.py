@@ -16,7 +16,7 @@ def _is_boolean(value: object) -> bool:
 
 
 def _as_float(name: str, value: SupportsFloat) -> float:
-    """Return ``value`` in double precision; text, booleans and what is no number are refused."""
+    """Return ``value`` in double precision; text, booleans and other non-numbers are refused."""
     if not (isinstance(value, str | bytes) or _is_boolean(value)):
         try:
             return float(value)

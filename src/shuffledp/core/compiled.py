@@ -1,7 +1,7 @@
 """The decorator of compiled loops; where numba cannot be imported, they run as plain Python.
 
-It stands in ``*_kernels.py``, which are imported inside functions: numba takes half a second to
-load.
+Modules named ``*_kernels.py`` use it. They are imported inside functions: numba takes half a second
+to load.
 
 `one_thread` holds linear algebra and trees to one thread, so that a seed gives the same numbers on
 any machine.
@@ -22,7 +22,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def njit(function: _Function) -> _Function:
-    """Compile a function at its first call, and keep what was compiled."""
+    """Compile a function at its first call, and cache the machine code."""
     if not _is_installed():
         return _plain(function)
     loop = _numba().njit(function, nogil=True)
@@ -41,20 +41,20 @@ def _is_installed() -> bool:
 def _plain(function: _Function) -> _Function:
     """Return a function that runs as it is: the same results, slowly.
 
-    NumPy's integers of 64 bits wrap around as compiled ones do. They need only be kept from
-    warning of it.
+    NumPy's integers of 64 bits wrap around as compiled ones do; only their warnings must be
+    silenced.
     """
     return np.errstate(all="ignore")(function)
 
 
 @functools.cache
 def _numba() -> Any:
-    """Load numba, and have it tell of compilations of ours; a loop in the cache is none."""
+    """Load numba, and have it announce compilations of this package's loops that are not cached."""
     numba = import_module("numba")
     event = import_module("numba.core.event")
 
     class Watch(event.Listener):  # type: ignore[misc, name-defined]
-        """Tells log and program of compilations."""
+        """Reports compilations to the log and to the program."""
 
         def on_start(self, event: Any) -> None:
             """Announce a compilation that begins."""

@@ -32,7 +32,7 @@ def _written(character: str, *, joiners: bool) -> str:
 
 
 def one_line(text: str, *, limit: int) -> str:
-    r"""Return a text as part of one line of a log, of which nobody knows who reads it."""
+    r"""Return a text fit for one line of a log, which may have any reader."""
     if len(text) > 4 * limit:
         text = text[: 2 * limit] + text[-2 * limit :]  # the middle is left out below
     shown = visible(" ".join(text.split()), joiners=False)

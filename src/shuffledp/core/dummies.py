@@ -1,8 +1,8 @@
-"""``DummyLaw``: how many reports that belong to nobody are added, and all that an accountant sees.
+"""``DummyLaw``: probability law of the number of dummy reports in each bin.
 
-What is drawn is what is accounted: a table of whole multiples of 2^-64, which follows from three
-numbers by decimal arithmetic, so that every machine has the same one; or a Poisson law, drawn
-exactly.
+The law that is drawn is exactly the law that is accounted: a table of integer multiples of 2^-64,
+computed from three numbers in decimal arithmetic, so that all machines agree; or a Poisson law,
+drawn exactly.
 """
 
 import math
@@ -26,22 +26,22 @@ _DECIMAL = Context(prec=60, Emin=-999_999, Emax=999_999)
 TABLES = ("laplace", "gaussian")
 POISSON = "poisson"
 
-# Largest half width of a table: a row of integers that still goes into a task.
+# Largest half width of a table: its row of integers still fits into a task.
 LARGEST_HALF_WIDTH = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DummyLaw:
-    """How many dummies each bin of a public domain gets, independently of all else.
+    """Probability law of the number of dummies in each bin of a public domain, independent by bin.
 
     Parameters
     ----------
     shape : {"laplace", "gaussian", "poisson"}
         The first two are tables on 0, 1, ..., 2 ``half_width`` that the shuffler draws from, with
         weights exp(-abs(i - t) / s) or exp(-(i - t)^2 / (2 s^2)) for t = ``half_width`` and
-        s = ``scale``. Of the last each user sends a share.
+        s = ``scale``. With "poisson" each user sends a share of the dummies.
     scale : float
-        s in dummies; with "poisson" the mean number of dummies a bin that *one user* sends.
+        s in dummies; with "poisson" the mean number of dummies per bin that *one user* sends.
     half_width : int
         t, 1 to 20,000; 0 with "poisson".
 
@@ -81,17 +81,17 @@ class DummyLaw:
 
     @classmethod
     def from_text(cls, text: str) -> "DummyLaw":
-        """Return the law that ``str`` of it names, such as ``laplace:2.025:27``.
+        """Return the law that a text names, such as ``laplace:2.025:27``; the inverse of ``str``.
 
         Raises
         ------
         ParameterError
-            If the text is none of them.
+            If the text names no law.
         """
         shape, *numbers = str(text).split(":")
         try:
             if len(numbers) != (1 if shape == POISSON else 2):
-                raise ValueError  # noqa: TRY301  # told below, as the others
+                raise ValueError  # noqa: TRY301  # reported below, with the others
             scale, width = float(numbers[0]), int((*numbers, "0")[1])
         except ValueError:
             raise ParameterError(
@@ -106,17 +106,17 @@ class DummyLaw:
 
     @property
     def sender(self) -> str:
-        """Who adds them, "shuffler" or "users"."""
+        """Party that adds the dummies: "shuffler" or "users"."""
         return "users" if self.shape == POISSON else "shuffler"
 
     @property
     def mean(self) -> float:
-        """Mean number of dummies a bin; of one user with "poisson"."""
+        """Mean number of dummies per bin; of one user's dummies with "poisson"."""
         return self.scale if self.shape == POISSON else float(self.half_width)
 
     @property
     def variance(self) -> float:
-        """Variance of the number of dummies a bin; of one user's with "poisson"."""
+        """Variance of the number of dummies per bin; of one user's dummies with "poisson"."""
         if self.shape == POISSON:
             return self.scale
         squares = ((i - self.half_width) ** 2 * mass for i, mass in enumerate(self.table))
@@ -125,7 +125,7 @@ class DummyLaw:
     def error_variance(self, num_bins: int, *, num_senders: int = 1) -> float:
         """Variance of the dummies of one of k bins about their known mean, M / k: v (1 - 1 / k).
 
-        Of M dummies in all; of so many users' with "poisson".
+        M is the number of dummies in all bins; with "poisson" of ``num_senders`` users.
         """
         senders = num_senders if self.sender == "users" else 1
         return senders * self.variance * (1.0 - 1.0 / num_bins)
@@ -133,7 +133,7 @@ class DummyLaw:
     def rare_number(self, num_bins: int) -> int:
         """Return a number that one user's dummies reach with probability below 2^-128.
 
-        In all bins together, with "poisson". At m >= 2 mu their tail is below 2 mu^m / m!.
+        With "poisson", over all bins together. At m >= 2 mu the tail is below 2 mu^m / m!.
         """
         mean, number = Fraction(repr(self.scale)) * num_bins, 1
         tail, limit = 2 * _WORD_VALUES**2 * mean.numerator, mean.denominator
@@ -149,8 +149,8 @@ class DummyLaw:
     def draw(self, num_bins: int, entropy: Entropy, *, num_senders: int = 1) -> Integers:
         """Return the number of dummies of each bin, shape (num_bins,), int64.
 
-        With "poisson" those of so many users in all. Costs 8 random bytes a bin; with "poisson"
-        about 100 a dummy.
+        With "poisson", the dummies of ``num_senders`` users in total. Costs 8 random bytes per bin;
+        with "poisson" about 100 per dummy.
         """
         if self.shape != POISSON:
             ends = np.cumsum(np.array(self.table[:-1], dtype=np.uint64))

@@ -1,8 +1,8 @@
 """The only source of randomness: an AES-256-CTR keystream, keyed by the operating system.
 
-Why AES-CTR: whoever could predict the draws of a randomizer or of a shuffler would undo the
-privacy that they give, so a statistical generator is not enough; and with AES instructions the
-cryptographic one is also the faster.
+Why AES-CTR: an adversary that predicts the draws of a randomizer or of a shuffler undoes their
+privacy, so a statistical generator is not enough; and with AES instructions the cryptographic one
+is also the faster.
 """
 
 import hashlib
@@ -24,21 +24,21 @@ WORD_BYTES = 8
 
 # Small requests are served from a buffer that grows up to this size, large ones in pieces of it: it
 # fits the second-level cache beside the zeros that are encrypted, and makes a call's overhead
-# negligible. A stream of which little is asked costs little.
+# negligible. A stream with few draws costs little.
 _PIECE_BYTES = 1 << 18
 _FIRST_BUFFER_BYTES = 1 << 9
 
 #: Zero bytes, whose encryption in counter mode is the keystream itself.
 ZEROS = memoryview(bytes(_PIECE_BYTES))
 
-# Blocks of a keystream never repeat, those of a random string would: after 2^b blocks that tells
+# Blocks of a keystream never repeat, blocks of a random string would: after 2^b blocks this tells
 # them apart with advantage at most 2^(2b - 129) (birthday bound, 128-bit blocks). A new key every
-# 2^36 blocks (1 TiB) keeps it below 2^-57 a key, besides the advantage against AES itself.
+# 2^36 blocks (1 TiB) keeps it below 2^-57 per key, besides the advantage against AES itself.
 _BLOCKS_PER_KEY = 1 << 36
 _BYTES_PER_KEY = 16 * _BLOCKS_PER_KEY
 
 
-# How many forks of Python lie between this process and the first.
+# Number of forks made through Python between this process and the first.
 _num_forks = 0
 
 # Held while a stream is renewed in a child process; renewed itself by each fork.
@@ -46,7 +46,7 @@ _renewing = threading.Lock()
 
 
 def _count_fork() -> None:
-    """Run in the child after each fork: all that was there before it is stale from here on."""
+    """Run in the child after each fork, to mark all earlier state as stale."""
     # The lock may have been held by another thread of the parent.
     global _num_forks, _renewing  # noqa: PLW0603
     _num_forks += 1
@@ -58,12 +58,12 @@ getattr(os, "register_at_fork", lambda **_: None)(after_in_child=_count_fork)
 
 
 def _process() -> tuple[int, int]:
-    """Return a key that differs between a process and its children: forks, and its number."""
+    """Return a key that differs between a process and its children: forks, and process id."""
     return _num_forks, os.getpid()
 
 
 def _read_operating_system(num_bytes: int) -> bytes:
-    """Return bytes of the operating system's generator; all that is secret begins here."""
+    """Return bytes of the operating system's generator, the origin of all secrets."""
     return os.urandom(num_bytes)
 
 
@@ -86,8 +86,8 @@ class Entropy:
     """A stream of independent, uniform 64-bit words.
 
     Make one with `from_operating_system` (deployments, and the default everywhere) or with
-    `from_seed` (reproducible simulation, which protects nobody: whoever knows the seed knows
-    every draw). One object may be shared by threads; `spawn` gives each its own without waiting.
+    `from_seed` (reproducible simulation, which protects nobody: the seed reveals every draw). One
+    object may be shared by threads; `spawn` gives each its own without waiting.
 
     Notes
     -----
@@ -99,7 +99,7 @@ class Entropy:
     No word is handed out twice, not even when an exception such as `KeyboardInterrupt` strikes in
     the middle of a call, and not in a child process: each draw compares the process and its number
     of forks with those of the key, and a child draws a new one, also after a fork that does not go
-    through Python. The way round this is a virtual machine restored from a snapshot, which no
+    through Python. The exception is a virtual machine restored from a snapshot, which no
     process can notice.
 
     Seeded streams depend on the seed only, not on how the draws are cut into calls. After a fork
@@ -131,7 +131,7 @@ class Entropy:
         self._num_children = 0
         self._lock = threading.Lock()
         self._cipher: CipherContext | None = None
-        self._bytes_left = 0  # of the present key: none yet, so the first draw takes one
+        self._bytes_left = 0  # under the present key: none, so the first draw takes a key
         self._buffer = np.empty(0, dtype=np.uint8)
         self._position = 0  # bytes of the buffer handed out
         self._owner = _process()
@@ -178,7 +178,7 @@ class Entropy:
         Parameters
         ----------
         key : bytes
-            32 bytes that nobody else knows, of the operating system or by `derived_key`; for one
+            32 bytes that nobody else knows, from the operating system or `derived_key`; for one
             purpose only, since the same key gives the same words.
 
         Returns
@@ -207,13 +207,13 @@ class Entropy:
         Returns
         -------
         Entropy
-            Whose ``is_simulation`` says which.
+            ``is_simulation`` is true if a seed is given.
         """
         return cls.from_operating_system() if seed is None else cls.from_seed(seed)
 
     @property
     def is_simulation(self) -> bool:
-        """Whether the stream comes from a seed, so that it protects nobody."""
+        """True if the stream comes from a seed, so that it protects nobody."""
         return self._is_simulation
 
     def words(self, count: SupportsIndex) -> NDArray[np.uint64]:
@@ -222,7 +222,7 @@ class Entropy:
         Parameters
         ----------
         count : int
-            How many, >= 0.
+            Number of words, >= 0.
 
         Returns
         -------
@@ -264,9 +264,9 @@ class Entropy:
         Returns
         -------
         numpy.random.Generator
-            PCG64, seeded with 256 bits of a stream of its own. Whoever sees its draws can predict
-            the next ones, so no privacy may rest on them: that takes `words`. After a fork parent
-            and child draw the same.
+            PCG64, seeded with 256 bits of a stream of its own. Its draws reveal the next ones, so
+            no privacy may rest on them: use `words` for that. After a fork parent and child draw
+            the same.
 
         Examples
         --------
@@ -294,10 +294,10 @@ class Entropy:
         return Entropy(child, is_simulation=self._is_simulation)
 
     def for_block(self, number: int) -> "BlockEntropy":
-        """Return the beginning of the stream of a block of rows, which another process may open.
+        """Return the start of the stream of a block of rows, which another process may open.
 
-        So the words of a block do not depend on who draws them. Block 0 has this stream's own
-        first words: nothing else may be drawn from a stream whose blocks are.
+        The words of a block do not depend on the process that draws them. Block 0 has this stream's
+        own first words: a stream whose blocks are drawn must not be drawn from itself.
         """
         root = self._root
         if root is not None and number:
@@ -335,13 +335,13 @@ class Entropy:
                 self._take(rest)
 
     def _take(self, target: NDArray[np.uint8]) -> None:
-        """Copy from the buffer, first marking what is copied as handed out."""
+        """Copy from the buffer, first marking the bytes as handed out."""
         start = self._position
         self._position = start + target.size
         target[:] = self._buffer[start : start + target.size]
 
     def _refill(self, at_least: int) -> None:
-        """Fill the buffer, of which nothing is left; interrupted, it skips words at worst."""
+        """Fill the exhausted buffer; an interruption skips words at worst."""
         buffer = self._buffer
         if buffer.size < _PIECE_BYTES:
             size = max(_FIRST_BUFFER_BYTES, 4 * buffer.size, 2 * at_least)
@@ -382,13 +382,13 @@ class Entropy:
 
 
 class BlockEntropy(NamedTuple):
-    """The beginning of one block's stream: none is a new one of the operating system."""
+    """Start of one block's stream; without a root, a new stream of the operating system."""
 
     root: bytes | None
     is_simulation: bool
 
     def open(self) -> Entropy:
-        """Return the stream; of a root the same at each call, so each is to be drawn from once."""
+        """Return the stream; with a root it is the same at each call, so draw from it only once."""
         return Entropy(self.root, is_simulation=self.is_simulation)
 
     def __repr__(self) -> str:
@@ -398,7 +398,7 @@ class BlockEntropy(NamedTuple):
 def draw_below(entropy: Entropy, size: int, bound: int) -> NDArray[np.uint64]:
     """Return independent whole numbers, exactly uniform on [0, bound), bound in [1, 2^64 - 1].
 
-    The leading bits of a word are taken anew where they are not below the bound.
+    The leading bits of a word are redrawn where they are not below the bound.
     """
     bits = (bound - 1).bit_length()
     if bits == 0:

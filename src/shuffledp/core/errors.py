@@ -21,11 +21,11 @@ class PrecisionError(ShuffledpError, ArithmeticError):
 
 
 class InfeasibleTargetError(ShuffledpError, ValueError):
-    """No setting meets the target; the message says which number of users or epsilon would."""
+    """No setting meets the target; the message names a number of users or an epsilon that would."""
 
 
 class BudgetError(ShuffledpError, ValueError):
-    """A privacy budget does not cover what was to be spent; the message says what is left."""
+    """A privacy budget does not cover a request; the message states the remaining budget."""
 
 
 class DataError(ShuffledpError, ValueError):
@@ -61,4 +61,4 @@ class PlanWarning(UserWarning):
 
 
 class MissingPackageError(ShuffledpError, ModuleNotFoundError):
-    """An optional package is not installed that this function needs; the message says which."""
+    """An optional package that this function needs is not installed; the message names it."""

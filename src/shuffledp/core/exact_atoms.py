@@ -1,4 +1,4 @@
-"""From exact probabilities and likelihood ratios to the atoms of a profile.
+"""Conversion of exact probabilities and likelihood ratios to the atoms of a profile.
 
 A blanket is rounded so that the bound (B) of its atoms, taken as exact numbers, is at least that of
 the exact law, at every number of users and epsilon >= 0. The error is a few units in the last place
@@ -37,7 +37,7 @@ from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.profile import BlanketAtom
 
 LONGEST_POWER = 64
-"""Powers in masses go no further: the exact number would take as many words."""
+"""Largest power in masses: the exact number takes that many words."""
 
 Number = Fraction | float
 ExactAtom = tuple[Fraction, Fraction | int, Fraction | int]
@@ -61,7 +61,7 @@ def rounded_atoms(atoms: Iterable[tuple[Number, Number, Number]]) -> tuple[Blank
 def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
     """Return the atoms of a blanket rounded so that no bound falls, leaving out those without mass.
 
-    Atoms (mass; ratio, 1) that tell the inputs of the pair apart must have mirror images of the
+    Atoms (mass; ratio, 1) that distinguish the inputs of the pair must have mirror images of the
     same mass. They become one pair of the largest ratio: give ratios that hardly differ.
     """
     listed = [(mass, ratio0, ratio1) for mass, ratio0, ratio1 in atoms if mass > 0]
@@ -81,10 +81,10 @@ def outward_atoms(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
 
 
 def outward_pairs(atoms: Iterable[ExactAtom]) -> tuple[BlanketAtom, ...]:
-    """Return atoms rounded so that no bound falls, where several pairs tell the inputs apart.
+    """Return atoms rounded so that no bound falls, where several pairs distinguish the inputs.
 
-    Every (mass; high, low) must have a mirror image of the same mass. What a pair gains in weight
-    is taken from a neutral atom no heavier; where none has enough, nothing is returned.
+    Every (mass; high, low) must have a mirror image of the same mass. The weight that a pair gains
+    is taken from a neutral atom no heavier; if none has enough, no atoms are returned.
     """
     listed = [(mass, Fraction(high), Fraction(low)) for mass, high, low in atoms if mass > 0]
     left: dict[Fraction, Fraction] = {}

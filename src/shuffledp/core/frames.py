@@ -1,4 +1,4 @@
-"""Tables of numbers as data frames of whichever library is at hand."""
+"""Tables of numbers as plain Python, polars, pandas, Markdown or LaTeX."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Numbers = float | Collection[Any] | NDArray[Any]
 """A number, or an array of them."""
 
-# Names of whole numbers among those that may be arrays.
+# Integer parameters among those that may be arrays.
 _WHOLE = frozenset(
     {"num_users", "domain_size", "dimension", "rounds", "sampled", "most_dummies", "dishonest"}
 )
 
 
 def broadcast(numbers: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the elements of those that are arrays, by name, once they are broadcast together."""
+    """Return the elements of the arrays among the numbers, by name, broadcast together."""
     try:
         arrays = {name: np.asarray(each) for name, each in numbers.items() if np.ndim(each)}
         together = np.broadcast_arrays(*arrays.values())
@@ -64,13 +64,13 @@ class Frames(Shown):
         return {name: np.asarray(each).tolist() for name, each in self.columns().items()}
 
     def to_polars(self) -> "pl.DataFrame":
-        """Return a data frame of polars, one row each."""
+        """Return the table as a polars data frame."""
         import polars as pl
 
         return pl.DataFrame(self.to_dict())
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a data frame of pandas, which has to be installed, one row each."""
+        """Return the table as a pandas data frame; pandas must be installed."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict())
@@ -102,7 +102,7 @@ class Frames(Shown):
         return "\n".join([rf"\begin{{tabular}}{{{'l' * len(head)}}}", *body, r"\end{tabular}"])
 
     def _texts(self, escapes: dict[int, str]) -> list[list[str]]:
-        """Return names and rows as texts, with characters that mean something escaped."""
+        """Return names and rows as texts, with special characters escaped."""
         columns = self.to_dict()
         rows = [list(columns), *zip(*columns.values(), strict=True)]
         return [[_text(cell).translate(escapes) for cell in row] for row in rows]
@@ -113,11 +113,11 @@ LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " "}
     | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
-"""Characters that mean something in LaTeX, and what stands for them."""
+"""Special characters of LaTeX, and their replacements."""
 
 
 def _text(cell: object) -> str:
-    """Return a cell as text: a number to six digits, nothing where there is none."""
+    """Return a cell as text: a float to six digits, None as the empty text."""
     if cell is None:
         return ""
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

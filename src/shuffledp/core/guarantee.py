@@ -52,18 +52,18 @@ class Guarantee(Shown):
 
     @property
     def bound(self) -> Bound:
-        """The one that was computed."""
+        """The parameter that was computed."""
         # __post_init__ made sure that delta is a Bound where epsilon is none.
         return self.epsilon if isinstance(self.epsilon, Bound) else self.delta  # type: ignore[return-value]
 
     @property
     def upper(self) -> float:
-        """Upper end of the computed one, which is proved."""
+        """Proved upper end of the computed parameter."""
         return self.bound.upper
 
     @property
     def lower(self) -> float | None:
-        """Lower end of the computed one: what is proved to be unavoidable, if that is known."""
+        """Lower end of the computed parameter, proved to be unavoidable; None if not known."""
         return self.bound.lower
 
     @property

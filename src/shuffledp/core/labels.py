@@ -1,7 +1,7 @@
-"""The one step from text, or another value, to a label: answers, words, names and numbers alike.
+"""Conversion of text and other values to labels: answers, words, names and numbers alike.
 
-`label_of` takes a Python value and `label_series` a column; they agree. docs/guides/running.md says
-the rule to users.
+`label_of` takes a Python value and `label_series` a column; they agree. docs/guides/running.md
+states the rule for users.
 """
 
 import math
@@ -23,7 +23,7 @@ MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
 NOBODY = (*MISSING_TEXTS, "NA", "N/A", "n/a", "#N/A", "<NA>", "None", "none")
 """Texts that name nobody: many rows with one of them are many people, or unknown ones."""
 
-# What no reader sees goes; every white space is one space. Joiners shape letters and pictures.
+# Invisible characters go, white space becomes spaces; joiners stay, for they shape letters.
 _INVISIBLE = "\xad\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff" + "".join(
     map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 )
@@ -36,7 +36,7 @@ _UNUSUAL = r"^ | $|[^ -~]"
 
 
 def formed(text: str) -> str:
-    """Return a text in the form of a label, in which what looks alike is equal."""
+    """Return a text in the canonical form of labels, in which texts that look alike are equal."""
     return unicodedata.normalize("NFC", text.translate(_TRANSLATED)).strip(" ")
 
 
@@ -64,7 +64,7 @@ def label_of(value: object) -> str:
 
 
 def label_series(column: "pl.Series") -> "pl.Series":
-    """Return a column as its labels, each distinct value labelled once; null for what is missing.
+    """Return a column as its labels, each distinct value labelled once; null for missing values.
 
     Texts for "no answer" stay: the domain may list them.
     """
@@ -90,7 +90,7 @@ def label_series(column: "pl.Series") -> "pl.Series":
 
 
 def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
-    """Return `label_series` of a column; `DataError` for one that holds no answers."""
+    """Return the expression of `label_series` for a column; refuse types that hold no answers."""
     kinds = (pl.String, pl.Null, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Categorical, pl.Enum)
     if dtype in kinds or dtype.is_numeric():
         return pl.col(name).map_batches(label_series, return_dtype=pl.String, is_elementwise=True)
@@ -113,17 +113,17 @@ def place_expression(name: str, dtype: "pl.DataType", labels: Iterable[str]) -> 
             found = found.scatter(others, rest.to_physical().cast(pl.UInt32))
         return found
 
-    label_expression(name, dtype)  # refuses what holds no answers
+    label_expression(name, dtype)  # refuses types that hold no answers
     return pl.col(name).map_batches(places, return_dtype=pl.UInt32, is_elementwise=True)
 
 
 def present(label: "pl.Expr", missing: Iterable[str] = MISSING_TEXTS) -> "pl.Expr":
-    """Return labels with null for those that stand for none."""
+    """Return labels with null for those that stand for a missing answer."""
     return pl.when(~label.is_in(list(missing))).then(label)
 
 
 # ---------------------------------------------------------------- numbers
-# A text whose mark may group thousands, and one that tells which of two marks is the decimal one.
+# Texts whose mark may group thousands, and texts that show which mark is the decimal one.
 _UNCLEAR = r"^[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}$"
 _TELLING = (
     r"^[+-]?([0-9]*DECIMAL[0-9]+([eE][+-]?[0-9]+)?|[0-9]{1,3}(GROUP[0-9]{3})+DECIMAL[0-9]+"
@@ -139,9 +139,9 @@ def _marked(pattern: str, decimal: str) -> str:
 
 
 def decimal_mark(frame: "pl.LazyFrame", names: Iterable[str], origin: str) -> str | None:
-    """Return the decimal mark that all numbers of a file in text show; None for a point.
+    """Return the decimal mark of all numbers of a text file; None for a point.
 
-    Only between semicolons it is not clear; nor does it matter unless some of ``names`` has one.
+    It is ambiguous only in files with semicolons, and matters only if a column in ``names`` has it.
     """
     text = pl.all().str.strip_chars()
     is_clear = ~text.str.contains(_UNCLEAR)
@@ -169,9 +169,9 @@ def holds_numbers(dtype: "pl.DataType") -> bool:
 def number_series(
     column: "pl.Series", mark: str | None, missing: Iterable[str], *, is_declared: bool
 ) -> "pl.Series":
-    """Return a column as numbers: NaN where it has no value, null where it is no number.
+    """Return a column as numbers: NaN for missing values, null for other texts.
 
-    Of texts that are numbers only those that were declared stand for none.
+    A text that is a number stands for a missing value only where that was declared.
     """
     has_mark = mark is not None and column.dtype == pl.String
     texts = _with_points(label_series(column), mark or "") if has_mark else column
@@ -188,7 +188,7 @@ def number_series(
 
 
 def _with_points(texts: "pl.Series", mark: str) -> "pl.Series":
-    """Return numbers with decimal points and no groups; those in another form as no number."""
+    """Return numbers with decimal points and no groups; texts in another form are no numbers."""
     other, pattern = "." if mark == "," else ",", _marked(_GROUPED, mark)
     is_grouped = texts.str.contains(pattern).fill_null(value=False)
     plain = texts.zip_with(~is_grouped, texts.str.replace_all(other, "", literal=True))
@@ -212,7 +212,7 @@ def require_list(name: str, texts: Iterable[object]) -> None:
 
 
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
-    """Return labels of a list; `DomainError` for empty ones, bytes, and pairs that look alike."""
+    """Return the labels of a list; refuse empty ones, undecoded bytes and pairs that look alike."""
     given = tuple(values)
     labels = tuple(map(label_of, given))
     if "" in labels:
@@ -220,7 +220,7 @@ def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str,
             f"{what} has an empty answer at position {labels.index('') + 1}: name every answer, "
             "and say with missing='category' what is to be done with empty rows"
         )
-    # What the system could not decode are surrogates, which cannot be written.
+    # Bytes that the system could not decode are surrogates, which cannot be written.
     if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
         raise DomainError(
             f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "

@@ -1,4 +1,4 @@
-"""``pl`` is polars, which is imported when something of it is first used: that takes a while."""
+"""``pl``: polars, imported at first use, for that takes a while."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""Where compiled loops are kept: in numba's folders, under names with the state of all loops.
+"""Cache of compiled loops: in numba's folders, under names with the state of all loops.
 
-numba compiles a loop anew when its own file has changed, but not when a loop of another file has
-that it calls. By its own names a package that is upgraded in place would go on with old code.
+numba recompiles a loop when its own file has changed, but not when a loop of another file that it
+calls has. Under numba's own names a package that is upgraded in place would run old code.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from numba.core import caching
 from shuffledp._version import __version__
 from shuffledp.core.errors import NotKeptWarning
 
-# What compiled code is made of: loops, and the types and options that they are compiled with.
+# Sources of compiled code: loops, and the types and options of their compilation.
 SOURCES = ("*_kernels.py", "compiled.py")
 
 
 def keep(loop: Any, function: Callable[..., Any]) -> None:
-    """Have a loop load and save what is compiled, where any folder may be written to."""
+    """Have a loop load and save its compiled code, if a folder is writable."""
     try:
         loop._cache = _LoopCache(function)  # as numba's own `enable_caching` does
     except (RuntimeError, OSError):  # "no locator available"
@@ -64,7 +64,7 @@ class _LoopCache(caching.FunctionCache):
     _impl_class = _Names
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the kept code of a signature; None if there is none, or none that can be read."""
+        """Return the cached code of a signature; None if there is none that can be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged pickle may raise anything
@@ -73,7 +73,7 @@ class _LoopCache(caching.FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, and remove what was kept of this loop in other states."""
+        """Save the compiled code, and remove this loop's code of other states."""
         try:
             super().save_overload(sig, data)
         except Exception as error:  # a full disk, most likely

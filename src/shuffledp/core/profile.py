@@ -1,6 +1,6 @@
-"""``LocalProfile``: all that a randomizer tells the accountant, and the only thing that crosses.
+"""``LocalProfile``: the privacy law of a randomizer, and all that the accountant sees of it.
 
-``MonitoringProfile`` is the same of a randomizer for collections over time.
+``MonitoringProfile`` is its counterpart for collections over time.
 
 Mechanisms and accounting never import each other; a frozen profile is the window between them.
 """
@@ -146,8 +146,8 @@ class MonitoringProfile:
     num_levels : int
         L: levels of the tree, of which a client draws one uniformly; at least 1.
     sign_correlations : tuple of Fraction
-        r_i, exactly: the mean of the product of i different signs. r_0 = 1; r_1 is the gap; those
-        that are left out, up to r_k, are 0.
+        r_i, exactly: the mean of the product of i different signs. r_0 = 1; r_1 is the gap;
+        omitted ones, up to r_k, are 0.
     uniform_share : Fraction
         The least density of a user's whole set of reports relative to uniform reports, exactly:
         with that probability a user's reports can be taken to be uniform, whatever the value did.

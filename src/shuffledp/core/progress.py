@@ -1,7 +1,7 @@
-"""How far long work has come: told to whoever waits for it, or else to the log.
+"""Progress of long work: reported to the caller's listener, or else to the log.
 
-The logger is silent until a program sets logging up. It hears numbers of users, parameters of laws,
-names of methods and guarantees; never a value, a label, an estimate, a path, a seed or a key.
+The logger is silent until a program sets logging up. It receives numbers of users, parameters of
+laws, names of methods and guarantees; never a value, a label, an estimate, a path, a seed or a key.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import TypeAlias
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 """Called with the stage, the rows done and the rows in total (None while unknown).
 
-Where something quicker would do, the stage ends with it in brackets, as an argument of Python.
+A stage may end with a quicker alternative in brackets, written as a Python argument.
 """
 
 logger = logging.getLogger("shuffledp")
@@ -23,6 +23,6 @@ def no_progress(stage: str, done: int, total: int | None) -> None:
     logger.debug("%s: %s of %s", stage, done, "an unknown number" if total is None else total)
 
 
-# Called once when loops are compiled, which takes seconds. Only a program of its own sets it,
-# before numba is loaded; `shuffledp.core.compiled` reads it.
+# Called once when loops are compiled, which takes seconds. Only an application sets it, before
+# numba is loaded; `shuffledp.core.compiled` reads it.
 compiling: list[Callable[[], None]] = []

@@ -1,4 +1,4 @@
-"""What travels: reports from users to the shuffler, aggregates from there to an estimator."""
+"""Reports, from users to the shuffler, and aggregates, from the shuffler to an estimator."""
 
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
@@ -25,7 +25,7 @@ class Reports:
     Parameters
     ----------
     data : ndarray
-        Axis 0 is the users. What a row holds is told by its randomizer: a small integer, packed
+        Axis 0 is the users. The randomizer defines the content of a row: a small integer, packed
         bits, or a vector. Kept as a read-only view.
     fingerprint : str
         Names the exact law that the reports were drawn from; see `LocalRandomizer`.
@@ -47,21 +47,21 @@ class Reports:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Counts:
-    """How many reports support each category; all that an estimator needs.
+    """Number of reports that support each category; all that an estimator needs.
 
     Parameters
     ----------
     support : ndarray of int64, shape (k,)
-        How often reports support each category, in [0, num_reports * supports_per_report +
+        Number of supports of each category, in [0, num_reports * supports_per_report +
         num_dummies]. Read-only.
     num_reports : int
         Number of users' reports counted.
     fingerprint : str
         Law that the reports were drawn from. Counts of different laws do not add.
     supports_per_report : int
-        How often one report can support one category: 1, unless a report has several slots.
+        Largest number of times that a report supports a category: 1, unless it has several slots.
     num_dummies : int
-        How many of the supports counted are dummies', in all categories together; see
+        Number of supports counted that are dummies, in all categories together; see
         `less_dummies`.
     dummies : tuple of DummyLaw
         Laws that each category's dummies were drawn from, independently, and added up.
@@ -69,8 +69,8 @@ class Counts:
     Raises
     ------
     ParameterError
-        If a count is negative or above what so many reports and dummies can support, or if the
-        laws never give so many dummies.
+        If a count is negative or more than the reports and dummies can support, or if the laws
+        cannot give ``num_dummies``.
 
     Examples
     --------
@@ -117,11 +117,11 @@ class Counts:
         return number
 
     def less_dummies(self, *laws: DummyLaw, num_users: int) -> "Counts":
-        """Return the same counts, in which all reports but the users' are known as dummies.
+        """Return the same counts, with all reports beyond the users' declared to be dummies.
 
-        Of a shuffler's law, drawn once for each category, or of the law of each user. With several
-        laws each is for an equal share of the categories, in order, and each user sends a report
-        for each share. Which reports are dummies is not known.
+        The law is a shuffler's, drawn once for each category, or each user's. With several laws
+        each is for an equal share of the categories, in order, and each user sends a report for
+        each share. The counts do not show which reports are dummies.
 
         Raises
         ------
@@ -204,14 +204,14 @@ class Sums:
 
 
 Aggregate: TypeAlias = Counts | Sums
-"""What reports are reduced to: small, and added as more reports come in."""
+"""Reports in reduced form: small, and added as more reports come in."""
 
 
 _Either = TypeVar("_Either", Counts, Sums)
 
 
 def _added(first: _Either, second: _Either, *names: str) -> _Either:
-    """Return the aggregate of both, whose fields of these names are added, or refuse."""
+    """Return the sum of two aggregates in the named fields, or refuse."""
     pairs = {name: (getattr(first, name), getattr(second, name)) for name in names}
     same_shape = all(np.shape(one) == np.shape(other) for one, other in pairs.values())
     if first.fingerprint != second.fingerprint or not same_shape:

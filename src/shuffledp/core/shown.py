@@ -1,4 +1,4 @@
-"""What shows itself: by a renderer, which knows how and which imports point to from above.
+"""Display of results in notebooks and plots, by a renderer that is registered from above.
 
 ``shuffledp/__init__.py`` hands it in once, through `register_renderer`.
 """
@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 
 class Shown:
-    """What shows itself in a notebook, through the registered renderer."""
+    """Base of classes that display themselves in a notebook, through the registered renderer."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ def register_renderer(renderer: Renderer | str) -> None:
 
 
 def registered_renderer() -> Renderer:
-    """Return the renderer, or say why there is none."""
+    """Return the renderer; raise if none is registered."""
     if not _renderers:
         raise RuntimeError(
             "no renderer for results is registered: `import shuffledp` does it, or call "

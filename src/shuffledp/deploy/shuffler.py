@@ -37,14 +37,7 @@ from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
 from shuffledp.deploy.sealing import MailKey
-from shuffledp.deploy.servers.batches import (
-    PAGE,
-    BatchState,
-    Held,
-    Page,
-    Written,
-    spend_for_batch,
-)
+from shuffledp.deploy.servers.batches import PAGE, BatchState, Held, Page, Written, spend_for_batch
 from shuffledp.deploy.servers.stores import open_batches, open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason

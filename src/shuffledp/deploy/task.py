@@ -361,7 +361,7 @@ class Task:
         made = ShuffledRelease(profile=profile, num_users=users, dummies=self.dummies)
         if self.num_slots == 1:
             return made
-        return made + StatedRelease(epsilon=0.0, delta=min(users * _RARE * _MOST_RATIO, 0.5))
+        return made + StatedRelease(epsilon=0.0, delta=users * _RARE * _MOST_RATIO)
 
     def guarantee(self, num_honest: int | None = None) -> Guarantee:
         """Return the guarantee among honest reports, by default of the smallest batch.

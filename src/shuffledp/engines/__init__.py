@@ -1,4 +1,4 @@
-"""Where work is done: all cores of this machine, or a cluster of Apache Spark."""
+"""Execution on all cores of this machine, or on a cluster of Apache Spark."""
 
 from shuffledp.core.lazy_names import lazy_names
 

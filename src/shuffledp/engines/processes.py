@@ -1,4 +1,4 @@
-"""All cores of one machine: pieces of work in processes of their own, results in order."""
+"""All cores of one machine: pieces of work in separate processes, results in order."""
 
 import multiprocessing
 import os
@@ -15,13 +15,13 @@ from typing import Any, Final, Self, SupportsIndex
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ShuffledpError
 
-# More than a machine has cores; far more cannot be started, and fail in Python's own words.
+# Above the cores of any machine; far more processes cannot be started, and fail with raw errors.
 _MOST_PROCESSES: Final = 1024
 
-# Pieces under way for each process: one that is worked on, and one that waits.
+# Number of pieces under way for each process: one being worked on, and one waiting.
 _PIECES_EACH: Final = 2
 
-# What is done within that is done here: processes would take longer to start.
+# Work of up to this time is done in this process: starting others would take longer.
 _PATIENCE_SECONDS: Final = 1.0
 
 
@@ -42,7 +42,7 @@ def start_processes(number: int) -> Executor:
 
 
 def _begin() -> None:
-    """Set up a process: one core each, Ctrl-C is the parent's, and it ends with its parent."""
+    """Set up a process: one core, Ctrl-C is left to the parent, and it ends with its parent."""
     os.environ["POLARS_MAX_THREADS"] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -60,8 +60,8 @@ class Processes:
     Parameters
     ----------
     number : int, optional
-        How many, from 1 to 1,024. By default as many as cores that this process may use, and none
-        before a second of work has been done here.
+        Number of processes, from 1 to 1,024. By default the number of cores that this process may
+        use, and no other process before a second of work has been done here.
 
     Raises
     ------
@@ -70,8 +70,8 @@ class Processes:
 
     Notes
     -----
-    Memory: two pieces for each process beside what a single process needs. Python starts each
-    process anew, so a script that is run as a file calls this below ``if __name__ == "__main__":``.
+    Memory: two pieces for each process, beside the memory of a single process. Python starts each
+    process anew, so that a script must call this below ``if __name__ == "__main__":``.
 
     Examples
     --------
@@ -83,14 +83,14 @@ class Processes:
     def __init__(self, number: SupportsIndex | None = None) -> None:
         self._patience = _PATIENCE_SECONDS if number is None else 0.0
         given = usable_cores() if number is None else number
-        #: How many processes work, once they do.
+        #: Number of processes, once they are started.
         self.number = require_at_least("processes", given, 1, _MOST_PROCESSES)
         self._executor: Executor | None = None
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        """Yield the result of the function for each item, in their order, with few under way.
+        """Yield the result of the function for each item, in order, with few items under way.
 
-        The function and the items have to be such that they can be sent to another process.
+        The function and the items must be picklable, so that they can be sent to another process.
         """
         waiting = iter(items)
         done_here, first = 0.0, list(islice(waiting, 2))
@@ -109,7 +109,7 @@ class Processes:
         yield from self._elsewhere(function, waiting)
 
     def _elsewhere(self, function: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:
-        """Yield the results of the processes, which start when there is an item for them."""
+        """Yield the results of the processes, which are started for the first item."""
         under_way: deque[Future[Any]] = deque()
         try:
             for item in items:

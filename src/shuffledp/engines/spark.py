@@ -1,7 +1,7 @@
-"""Apache Spark: reports are counted, randomized and shuffled where the data already lie.
+"""Apache Spark: reports are counted, randomized and shuffled where the data are stored.
 
-Spark may run a task again, and so a task draws nothing: `spark_blocks` says how a row is randomized
-once. Partial counts of tasks add up.
+Spark may run a task again, so that tasks must not draw random numbers: `spark_blocks` defines how
+a row is randomized once. Partial counts of tasks add up.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Workers", "estimate", "randomize", "run", "run_files", "session", "shuffle"]
 
-# Equal reports that one row of the shuffle stands for, and rows of a file that it makes.
+# Number of equal reports for each row of the shuffle, and number of rows of an output file.
 _EQUAL_ROWS: Final = 1 << 20
 _ROWS_A_FILE: Final = 1 << 22
 
-# Rows that are counted at a time; Spark hands out fewer.
+# Number of rows that are counted at a time; Spark passes on fewer.
 _ROWS_COUNTED: Final = 1 << 20
 
-# Reports of at most so many bytes are 65,536 different ones or fewer.
+# Reports of at most this many bytes have at most 65,536 different values.
 _FEW_BYTES: Final = 2
 
 
@@ -49,35 +49,35 @@ _FEW_BYTES: Final = 2
 def estimate(
     frame: "DataFrame", plan: Plan[Any], *, num_users: SupportsIndex | None = None, **options: Any
 ) -> Result[Any]:
-    """Estimate from reports in a frame of Spark, which are counted where they lie.
+    """Estimate from reports in a frame of Spark, which are counted where they are stored.
 
     Parameters
     ----------
     frame : DataFrame
-        With a column ``report``, one row a report, as ``shuffledp.collection.open_reports`` reads
-        it from files, or as `randomize` makes it.
+        Frame with a column ``report``, one row a report, as ``shuffledp.collection.open_reports``
+        reads it from files, or as made by `randomize`.
     plan : Plan
-        What was collected.
+        Plan of the reports.
     num_users : int, optional
-        How many of the reports are users' where the plan has dummies.
+        Number of users' reports, if the plan has dummies.
     **options
-        Others of ``shuffledp.estimate``.
+        Other options of ``shuffledp.estimate``.
 
     Returns
     -------
     Result
-        As of ``shuffledp.estimate``, with the guarantee for the reports that arrived.
+        As for ``shuffledp.estimate``, with the guarantee for the reports that arrived.
 
     Raises
     ------
     DataError
-        If a row holds no report that the plan's randomizer makes.
+        If a row holds no report of the plan's randomizer.
 
     Notes
     -----
-    Each task hands on how often its reports support each answer, without zeros, and Spark adds
-    that up: memory is bounded by a block of reports and the number of answers. Counts are whole
-    numbers, so that the result does not depend on the tasks.
+    Each task passes on the nonzero counts of support for each answer, and Spark adds them up:
+    memory is bounded by a block of reports and the number of answers. Counts are whole numbers, so
+    that the result does not depend on the tasks.
     """
     require_plan(plan)
     found = _counted(frame, plan)
@@ -103,12 +103,12 @@ def randomize(
     frame : DataFrame
         One row a user. Its rows must not change while the result is in use.
     column : str or None
-        Column with the values; None where the question names its columns.
+        Column with the values; None if the question names its columns.
     plan : Plan
-        What is asked and how it is randomized; without dummies.
+        Plan of the question and the randomizer; without dummies.
     id_column : str
-        Column with an id of each row that stays the same, such as a primary key: whole numbers or
-        text, none missing and none twice.
+        Column with a permanent id of each row, such as a primary key: whole numbers or text,
+        without missing or repeated ids.
     seed : int, optional
         For a reproducible simulation, which protects nobody.
     **reading
@@ -117,8 +117,8 @@ def randomize(
     Returns
     -------
     DataFrame
-        A column ``report``, in an order that follows from the ids: `shuffle` it before anybody
-        sees it.
+        A column ``report``, in an order that depends on the ids: `shuffle` it before anybody sees
+        it.
 
     Raises
     ------
@@ -129,8 +129,8 @@ def randomize(
 
     Notes
     -----
-    Each call has a key of its own, and so draws new reports: write one result, once. The id never
-    leaves with a report. Two passes over the rows, each a shuffle of Spark by a hash of the id.
+    Each call has its own key, and so draws new reports: write one result, once. Ids are not
+    released with reports. Two passes over the rows, each a shuffle of Spark by a hash of the id.
     """
     return prepared(frame, column, plan, id_column, seed, reading)[0]
 
@@ -147,29 +147,29 @@ def run(
     reading: dict[str, Any] | None = None,
     **options: Any,
 ) -> Result[Any]:
-    """Randomize each row once, and estimate from the reports, where the rows lie.
+    """Randomize each row once, and estimate from the reports, where the rows are stored.
 
     Parameters
     ----------
     frame, column, plan, id_column, seed
         As for `randomize`.
     sink : callable, optional
-        Is handed the shuffled reports as a frame, to store them.
+        Called with the shuffled reports as a frame, to store them.
     reading : dict, optional
         Options of ``shuffledp.collection.open_column`` for the values, such as ``missing``.
     **options
-        Of ``shuffledp.estimate``: ``confidence``, ``strict`` and the like.
+        Options of ``shuffledp.estimate``: ``confidence``, ``strict`` and others.
 
     Returns
     -------
     Result
-        As of ``shuffledp.run``; that all reports count only once rests on ids which are one a
-        person, and its assumptions say so.
+        As for ``shuffledp.run``; each person counts once only if ids are unique to persons, which
+        is one of its assumptions.
 
     Raises
     ------
     DataError
-        As for `randomize`, or if another number of reports arrived than there are users.
+        As for `randomize`, or if the number of reports differs from the number of users.
     """
     reports, num_users, cautions = prepared(frame, column, plan, id_column, seed, reading or {})
     found = _counted(reports, plan)
@@ -206,7 +206,7 @@ def run_files(
     save_to: Path | None = None,
     **how: Any,
 ) -> Result[Any]:
-    """Run as `run` does on the rows of Parquet files, and store shuffled reports in a folder."""
+    """Run like `run` on the rows of Parquet files, and store shuffled reports in a folder."""
 
     def save(frame: "DataFrame") -> None:
         frame.write.parquet(Path(str(save_to)).resolve().as_uri())
@@ -221,33 +221,33 @@ def _read(path: str | PathLike[str]) -> "DataFrame":
         reader = reader.option("pathGlobFilter", "*.parquet")
     else:
         require_file(Path(path))
-    return reader.parquet(Path(path).resolve().as_uri())  # Java may be in another folder
+    return reader.parquet(Path(path).resolve().as_uri())  # Java may run in another folder
 
 
 def shuffle(frame: "DataFrame", *, num_files: SupportsIndex | None = None) -> "DataFrame":
-    """Return the reports of a frame in an arrangement that follows from their multiset alone.
+    """Return the reports of a frame in an arrangement that depends only on their multiset.
 
     Parameters
     ----------
     frame : DataFrame
-        With a column ``report``; others are left out.
+        Frame with a column ``report``; other columns are left out.
     num_files : int, optional
         Number of partitions; by default one for each four million reports.
 
     Returns
     -------
     DataFrame
-        A column ``report``. In which partition a report lies is a hash of the report, and of its
-        number among a million equal ones; there they are sorted. So neither order, nor partitions,
-        files and row groups tell where a report came from, however often tasks run again.
+        A column ``report``. The partition of a report is a hash of the report, and of its number
+        among a million equal ones; partitions are sorted. So neither order, nor partitions, files
+        and row groups reveal the source of a report, however often tasks run again.
 
     Notes
     -----
-    For an adversary this is a uniform shuffle: both show the multiset of reports, and no more, for
-    a uniform order is this one after a permutation that depends on nobody. Equal reports stand
-    together, so draw samples at random, not from the first rows.
+    For an adversary this is equivalent to a uniform shuffle: both reveal the multiset of reports
+    and nothing more, since a uniform order is this one after an independent permutation. Equal
+    reports are adjacent, so draw samples at random, not from the first rows.
     """
-    from pyspark.sql import functions as F  # noqa: N812  # as Spark's own pages call it
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     session_of(frame)
     reports = frame.select(COLUMN)
@@ -272,7 +272,7 @@ def shuffle(frame: "DataFrame", *, num_files: SupportsIndex | None = None) -> "D
 # --------------------------------------------------------------------- counting
 def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
     """Return the aggregate of the reports in a frame."""
-    from pyspark.sql import functions as F  # noqa: N812  # as Spark's own pages call it
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     context = session_of(frame).sparkContext
     if COLUMN not in frame.columns:
@@ -280,7 +280,7 @@ def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
         raise DataError(f"the frame has no column {COLUMN!r} (its columns: {shown}): rename one")
     terms = context.broadcast((plan.question, plan.randomizer))
     reports = frame.select(COLUMN)
-    if plan.randomizer.num_report_bytes <= _FEW_BYTES:  # Spark counts equal ones
+    if plan.randomizer.num_report_bytes <= _FEW_BYTES:  # Spark counts equal reports
         reports = reports.groupBy(COLUMN).count()
     parts = reports.mapInArrow(partial(_count, terms), _COUNTS)
     sums = [F.sum(name).alias(name) for name in ("support", "total", "squares")]
@@ -310,7 +310,7 @@ _COUNTS: Final = "place bigint, support bigint, total double, squares double"
 
 
 def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """Yield the counts of a task's reports that are not 0, and in place -1 how many there are."""
+    """Yield the nonzero counts of a task's reports, and in place -1 their number."""
     import pyarrow as pa
 
     question, law = terms.value
@@ -343,7 +343,7 @@ def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.Reco
 
 
 def _repeated(table: "pa.Table", question: Any, law: Any) -> Iterator[Reports]:
-    """Yield the reports of rows, each as often as a column of counts says if there is one."""
+    """Yield the reports of rows, each repeated by the count in a second column, if there is one."""
     found = _reports_of(table.select([COLUMN]), question, law)
     if table.num_columns == 1:
         yield found
@@ -357,7 +357,7 @@ def _repeated(table: "pa.Table", question: Any, law: Any) -> Iterator[Reports]:
 
 
 def _reports_of(table: "pa.Table", question: Any, law: Any) -> Reports:
-    """Return the reports of rows of Spark, in whichever of its types they came."""
+    """Return the reports of rows of Spark, of any of its types."""
     frame: Any = pl.from_arrow(table)
     encoded = as_encoded(Source(frame.lazy(), (COLUMN,), "the frame"), question, law)
     return from_frame(frame.select(encoded), fingerprint=law.fingerprint)

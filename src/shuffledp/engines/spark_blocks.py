@@ -1,14 +1,14 @@
-"""Rows of Apache Spark in blocks by their ids, each randomized the same however often it is read.
+"""Rows of Apache Spark in blocks by id, each randomized identically whenever it is read.
 
-Spark runs tasks again: after a lost executor, a failed fetch, or to be quicker. Whatever is drawn
-by place or partition then gives a person a second report. Here no task draws: rows belong to blocks
-by a hash of an id that the caller names, and the words of a block are the AES-256 keystream of a
-key of its own, derived from one that the driver asks the operating system for. Before anything is
-randomized one job notes a keyed digest of each block, its ids and values; a block that is read
-again, and is not the same to the byte, ends the job. So a row has the same report in each attempt.
+Spark runs tasks again: after a lost executor, a failed fetch, or to be quicker. Draws by place or
+partition would then give a person a second report. Here no task draws: rows belong to blocks by a
+hash of an id column named by the caller, and the words of a block are the AES-256 keystream of its
+own key, derived from a key that the driver asks the operating system for. Before anything is
+randomized, one job records a keyed digest of each block, its ids and values; a block that is not
+identical when read again ends the job. So a row has the same report in each attempt.
 
-The key travels in the serialized function of the tasks, as the true answers do in their rows: in no
-column, literal, plan, property or variable broadcast by this program, which are written down.
+The key travels in the serialized function of the tasks, as the true answers do in their rows: in
+no column, literal, plan, property or broadcast variable of this program, which are written to disk.
 """
 
 import hashlib
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-# Rows of a block of ids, and how many blocks there are at most.
+# Number of rows of a block of ids, and largest number of blocks.
 _ROWS_A_BLOCK: Final = 1 << 16
 _MOST_BLOCKS: Final = 1 << 17
 _DIGEST_BYTES: Final = 16
 
-# The share of different ids, told within 2 %, below which nothing else is looked at.
+# Share of different ids, estimated within 2 %, below which ids are refused at once.
 _FEW_IDS: Final = 0.8
 
 _ID: Final = "__id"
@@ -52,7 +52,7 @@ _WIDER: Final = {"UInt8": "Int16", "UInt16": "Int32", "UInt32": "Int64"}
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What tasks know of a collection; nothing of it is secret, and it may be large."""
+    """Parameters of a collection for its tasks; not secret, and possibly large."""
 
     question: Any
     randomizer: Any
@@ -69,7 +69,7 @@ def prepared(  # noqa: PLR0917  # as its two callers
     seed: SupportsIndex | None,
     reading: dict[str, Any],
 ) -> "tuple[DataFrame, int, tuple[str, ...]]":
-    """Return the frame of reports, once all rows are checked, the number of users, and cautions."""
+    """Return the frame of reports, the number of users, and cautions, once all rows are checked."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
@@ -110,7 +110,7 @@ def prepared(  # noqa: PLR0917  # as its two callers
 def _names(
     frame: "DataFrame", column: str | None, plan: Plan[Any], id_column: str | None, reading: Any
 ) -> tuple[str, ...]:
-    """Return the columns of the values; raise unless they and the ids can be read."""
+    """Return the columns of the values; raise unless values and ids can be read."""
     from pyspark.sql.types import IntegralType, StringType
 
     if id_column is None:
@@ -138,8 +138,8 @@ def _names(
 
 
 def _in_blocks(frame: "DataFrame", id_column: Any, names: tuple[str, ...], key: bytes) -> Any:
-    """Return the rows grouped into blocks by a hash of their ids; raise for ids that cannot be."""
-    from pyspark.sql import functions as F  # noqa: N812  # as Spark's own pages call it
+    """Return the rows grouped into blocks by a hash of their ids; raise for unusable ids."""
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     def named(name: str) -> Any:
         return F.col("`" + name.replace("`", "``") + "`")
@@ -157,7 +157,7 @@ def _in_blocks(frame: "DataFrame", id_column: Any, names: tuple[str, ...], key: 
             "column with an id of each row, and one row a person"
         )
     number = min(-(-num_rows // _ROWS_A_BLOCK), _MOST_BLOCKS) or 1
-    # Which rows meet in a block is no secret, but nobody who chose ids could foresee it.
+    # The rows of a block are no secret, but nobody who chose ids could predict them.
     salt = int.from_bytes(derived_key(key, b"blocks", 0)[:WORD_BYTES], "big", signed=True)
     block = F.pmod(F.xxhash64(ids, F.lit(salt)), F.lit(number)).cast("bigint")
     columns = (named(name) for name in names)
@@ -166,7 +166,7 @@ def _in_blocks(frame: "DataFrame", id_column: Any, names: tuple[str, ...], key: 
 
 @dataclass(frozen=True, slots=True)
 class _Keyed:
-    """A secret for tasks, which is printed nowhere, and terms that are none."""
+    """A secret for tasks, which is never printed, and terms, which are not secret."""
 
     key: bytes = field(repr=False)
     terms: Any
@@ -175,8 +175,8 @@ class _Keyed:
 def _with_key(function: Callable[..., Any], key: bytes, terms: Any) -> Callable[..., Any]:
     """Return a function of tables for tasks, small enough to stay out of files.
 
-    Spark writes a serialized function of more than a megabyte to a disk; this one has a key, and of
-    all else a reference.
+    Spark writes a serialized function of more than a megabyte to disk; this one holds a key, and
+    only a reference to everything else.
     """
     return partial(function, _Keyed(key, terms))
 
@@ -188,7 +188,7 @@ _CHECKED: Final = (
 
 
 def _check(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
-    """Return the number of users of a block, of repeated ids, its digest, and its cautions."""
+    """Return number of users, repeated ids, digest, and cautions of a block, as one row."""
     import pyarrow as pa
 
     block = _opened(keyed, table)
@@ -209,7 +209,7 @@ def _check(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
 
 
 def _report(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
-    """Return the reports of a block, which is the one that was checked."""
+    """Return the reports of a block; raise unless it is the block that was checked."""
     import pyarrow as pa
 
     terms, block = keyed.terms.value, _opened(keyed, table)
@@ -236,7 +236,7 @@ class _Block(NamedTuple):
 
 
 def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
-    """Return a block of rows, its values checked."""
+    """Return a block of rows, with its values checked."""
     terms, number = keyed.terms.value, table[_BLOCK][0].as_py()
     frame: Any = pl.from_arrow(table)
     frame = frame.sort(_ID)
@@ -255,7 +255,7 @@ def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
 
 
 def _content(values: Any) -> bytes:
-    """Return bytes that tell values from all others: numbers, or texts after their lengths."""
+    """Return bytes that determine the values: numbers, or texts after their lengths."""
     if isinstance(values, np.ndarray):
         return repr((values.dtype, values.shape)).encode() + values.tobytes()
     if values.dtype == pl.String:
@@ -264,7 +264,7 @@ def _content(values: Any) -> bytes:
 
 
 def as_column(data: NDArray[Any], law: Any, labels: tuple[str, ...]) -> "pa.Array":
-    """Return reports as a column of a type that Spark has: packed bits are bytes."""
+    """Return reports as a column of a type that Spark has: packed bits become bytes."""
     import pyarrow as pa
 
     if data.ndim == 2 and data.dtype == np.uint8:

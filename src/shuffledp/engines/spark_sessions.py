@@ -16,15 +16,15 @@ from shuffledp.core.errors import MissingPackageError, ParameterError, Shuffledp
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The oldest Java that pyspark 4 runs on.
+# The oldest Java that runs pyspark 4.
 _JAVA: Final = 17
 
-# A task of Spark costs a fifth of a second, and so does several items.
+# Number of items of a task: a task of Spark costs a fifth of a second, and so do several items.
 _ITEMS_A_TASK: Final = 16
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """Return the running session of Spark, or start one on what is set up here.
+    """Return the running session of Spark, or start one with the local settings.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
     Returns
     -------
     SparkSession
-        A classic one: its driver is this process.
+        A classic session: its driver is this process.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
         require_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName("shuffledp")
-        alone = {"spark.executorEnv.POLARS_MAX_THREADS": "1"}  # of many workers
+        alone = {"spark.executorEnv.POLARS_MAX_THREADS": "1"}  # for many workers
         for name, value in (alone | dict(settings or {})).items():
             builder = builder.config(name, value)
         found = builder.getOrCreate()
@@ -60,7 +60,7 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
 
 
 def require_java() -> None:
-    """Raise unless the Java that Spark would start is new enough."""
+    """Raise unless Java, as Spark would start it, is new enough."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     said = ""
@@ -92,7 +92,7 @@ def session_of(frame: Any) -> "SparkSession":
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Raise an error of ours in a task, whatever Spark wraps it in, as the same error here."""
+    """Raise an error of ours in a task, however Spark wraps it, as the same error here."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -107,7 +107,7 @@ def told() -> Iterator[None]:
 
 
 class Workers:
-    """Spark's workers as an engine for pieces of work: files of reports, pages of sealed ones.
+    """Spark's workers as an engine for pieces of work: files of reports, or sealed pages.
 
     Each worker reads the files itself, by their absolute paths.
 
@@ -123,7 +123,7 @@ class Workers:
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Yield the result of the function for each item, in their order.
 
-        Items may lie in scratch files of Spark, and what the function brings along does not.
+        Items may be written to scratch files of Spark; the values bound to the function are not.
         """
         waiting, tasks = iter(items), 2 * self._context.defaultParallelism
         while some := list(islice(waiting, _ITEMS_A_TASK * tasks)):

@@ -1,7 +1,7 @@
-"""Estimators: counts of reports go in, unbiased values with standard errors come out.
+"""Estimators: unbiased values with standard errors, from counts of reports.
 
-Post-processing stands apart, and is never applied unless asked for by name. Names below are loaded
-when they are first used.
+Post-processing is separate, and applied only if asked for by name. The names below are loaded
+at first use.
 """
 
 from shuffledp.core.lazy_names import lazy_names

@@ -15,9 +15,9 @@ f (1 - f)/n.
 
 *Consistent tables.* A table is the sum of 1/k, of an effect of each column spread evenly over the
 other one's answers, and of a rest, orthogonal to each other. Two tables that share a column a
-disagree on its effect alone, and a table of m cells for each answer of a has norm(r)^2/m in it. So
+disagree only on its effect, and a table of m cells for each answer of a has norm(r)^2/m in it. So
 weighted least squares with the weight w_t for the cells of table t takes the mean of the marginals
-with weights proportional to w_t/m_t, spreads each one's change evenly, and leaves the rest.
+with weights proportional to w_t/m_t, spreads each one's change evenly, and keeps the rest.
 
 *Independence.* Cells of one part have the covariance D - n pi pi^T - v 1 1^T/k with D =
 diag(n pi + v). On sums of zero the least of norm(D^(-1/2) n (p - q)(f^ - r c^T))^2 over marginals r
@@ -35,16 +35,16 @@ from shuffledp.core.arrays import Floats
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.post_processing import nearest_with_sum
 
-#: A chi-square law needs this many reports expected in each cell, dummies included.
+#: Least expected number of reports in each cell, dummies included, for a chi-square law.
 LEAST_EXPECTED = 5.0
 
-# Steps of Gauss and Newton towards the independent table that fits best, and a gain that ends them.
+# Largest number of Gauss-Newton steps to the nearest independent table, and a negligible gain.
 _STEPS, _NEGLIGIBLE = 20, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
-    """Chi-square test of whether two columns are independent, in the population of the users.
+    """Chi-square test of independence of two columns, in the population of the users.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ class Association:
         Names of the columns.
     chi_square : float
         Least weighted squared distance of the estimated cross-table from an independent one, in
-        units of the variance that sampling, noise and dummies give each cell together.
+        units of the variance of each cell due to sampling, noise and dummies together.
     degrees_of_freedom : int
-        Of its law under independence, (rows - 1) times (columns - 1).
+        Degrees of freedom of its law under independence, (rows - 1) times (columns - 1).
     p_value : float or None
-        Chance of such a distance or a larger one under independence; None where fewer than 5
-        reports are expected in some cell, with which that law says nothing.
+        Probability of this distance or a larger one under independence; None if fewer than 5
+        reports are expected in some cell, where that law is not valid.
     """
 
     first: str
@@ -74,19 +74,19 @@ class ColumnEstimates(FrequencyEstimates):
     Parameters
     ----------
     associations : tuple of Association
-        One for each pair of columns that was asked for.
+        One for each requested pair of columns.
     """
 
     associations: tuple[Association, ...] = ()
 
     @property
     def findings(self) -> dict[str, object]:
-        """The associations, as JSON has them."""
+        """Return the associations as JSON objects."""
         return {"associations": [asdict(each) for each in self.associations]}
 
 
 class Form(NamedTuple):
-    """Coefficients: ``cell`` of one cell, ``row`` of its row and ``column`` of its column more."""
+    """Coefficients: ``cell`` of one cell, plus ``row`` of its row and ``column`` of its column."""
 
     cell: float = 0.0
     row: float = 0.0
@@ -104,11 +104,11 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
-    """The estimated frequencies of one part, (rows, columns), and how they came about.
+    """Estimated frequencies of one part, (rows, columns), and the law of its reports.
 
-    One column is a table of one column, ``names[1]`` is empty then. ``dummy_variance`` is that of
-    the number of dummies in a cell, of known number in all. With ``is_sampled`` each user answers
-    one part by chance, and the parts' users are different ones; else each user answers all.
+    One column is a table of one column; ``names[1]`` is then empty. ``dummy_variance`` is the
+    variance of the number of dummies in a cell, given their total number. With ``is_sampled`` each
+    user answers one part at random, and no user answers two; otherwise each user answers all.
     """
 
     names: tuple[str, str]
@@ -126,9 +126,9 @@ class Part:
         return 1.0 / (self.num_reports * (p - q) ** 2)
 
     def variance(self, form: Form) -> Floats:
-        """Return the variance of a form at every cell: of sampled users, else given their values.
+        """Return the variance of a form at every cell: of sampled users, or given their values.
 
-        Taken at the nearest table of frequencies that can be.
+        Evaluated at the nearest possible table of frequencies.
         """
         (p, q), table = self.chances, self.frequency
         nearest = nearest_with_sum(table.ravel(), 1.0).reshape(table.shape)
@@ -144,7 +144,7 @@ class Part:
     def precision(self) -> float:
         """Relative inverse variance of a cell, as if all cells had equally many users.
 
-        As many users are expected to answer each part.
+        Each part is expected to have the same number of users.
         """
         (p, q), share = self.chances, 1.0 / self.frequency.size
         chance = q + (p - q) * share
@@ -156,16 +156,16 @@ class Part:
         return margin
 
     def margin_variance(self, name: str) -> Floats:
-        """Return the variance of `margin`, as `variance` has it."""
+        """Return the variance of `margin`, of the same kind as `variance`."""
         axis = self.names.index(name)
         found = self.variance(Form(row=1.0) if axis == 0 else Form(column=1.0))
         return found[:, 0] if axis == 0 else found[0]
 
 
 def shares_of(parts: Sequence[Part], name: str) -> list[tuple[Part, float]]:
-    """Return the parts with a column, and the weight of each in what is known of it.
+    """Return the parts with a column, and the weight of each in the estimate of its marginal.
 
-    Least squares of all cells, each in units of its variance: a row of m cells has m times that.
+    Least squares over all cells, each in units of its variance: a row of m cells has m times it.
     """
     held = [part for part in parts if name in part.names]
     weights = [part.precision * part.frequency.shape[part.names.index(name)] for part in held]
@@ -176,8 +176,8 @@ def shares_of(parts: Sequence[Part], name: str) -> list[tuple[Part, float]]:
 def _with_both(part: Part, frequency: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
     """Return frequencies with the variances about these users, and about a population.
 
-    They differ by the sampling of users, f (1 - f) / n, which is in the one that parts give if
-    their users are sampled: for each user the form is 1 or 0, as the very cell is.
+    The variances differ by the sampling of users, f (1 - f) / n, which the variance of sampled
+    parts contains: for each user the form is 1 or 0, like the indicator of the cell.
     """
     share = np.clip(frequency, 0.0, 1.0)
     sampling = share * (1.0 - share) / part.num_users
@@ -200,8 +200,8 @@ def margin_of(parts: Sequence[Part], name: str) -> tuple[Floats, Floats, Floats]
 def consistent_table(parts: Sequence[Part], part: Part) -> tuple[Floats, Floats, Floats]:
     """Return a cross-table with the marginals of `margin_of`, and both variances.
 
-    All of them together are the nearest such tables in weighted least squares: what two tables
-    can disagree on is their columns' marginals, orthogonal to all else in each.
+    All of them together are the nearest such tables in weighted least squares: two tables can
+    disagree only on their columns' marginals, which are orthogonal to all else in each table.
     """
     frequency, form, others = part.frequency, {"cell": 1.0}, np.zeros_like(part.frequency)
     for axis, kind in enumerate(("row", "column")):
@@ -221,9 +221,9 @@ def consistent_table(parts: Sequence[Part], part: Part) -> tuple[Floats, Floats,
 def association(part: Part) -> Association:
     """Return the chi-square test of independence of a cross-table's columns.
 
-    The weighted squared distance from the nearest independent table, found by the steps of Gauss
-    and Newton from the product of the marginals. Each cell's variance is taken there. With dummies
-    that is a little too large, for their number in all is known.
+    The weighted squared distance from the nearest independent table, found by Gauss-Newton steps
+    from the product of the marginals. Each cell's variance is taken there. With dummies it is a
+    little too large, because their total number is known.
     """
     from scipy.special import gammaincc
 
@@ -231,7 +231,7 @@ def association(part: Part) -> Association:
     ways = [nearest_with_sum(table.sum(axis=1 - axis), 1.0) for axis in (0, 1)]
     expected = part.num_reports * (q + (p - q) * np.outer(*ways)) + part.dummy_variance
     weights = (part.num_reports * (p - q)) ** 2 / np.maximum(expected, 1e-300)
-    # Changes of either side that keep its sum.
+    # Changes of either marginal that keep its sum.
     free = [np.eye(way.size)[:, :-1] - np.eye(way.size)[:, -1:] for way in ways]
     basis = np.block(
         [
@@ -270,8 +270,8 @@ def estimate_columns(
 ) -> ColumnEstimates:
     """Return estimates of each column, then of each pair's cells, and associations of the pairs.
 
-    ``found`` has the bins of all parts, with an interval each. Sums over cells, and what is made
-    consistent, have normal intervals of the same confidence, of which the kind tells.
+    ``found`` has the bins of all parts, each with an interval. Sums over cells, and consistent
+    tables, have normal intervals of the same confidence, as the kind of interval states.
     """
     ends = np.cumsum([part.frequency.size for part in parts])
     of_bins = {

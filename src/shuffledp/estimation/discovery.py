@@ -1,13 +1,13 @@
-"""Counts above which the support of a bin is no accident, and the shares that reach them.
+"""Counts above which noise does not explain the support of a bin, and the shares that reach them.
 
-Nobody has a bin: its support is Bin(n, q). A share f of all users has it, of whom n, drawn without
-replacement, answer: then it is a sum of independent coins of mean n (q + f (p - q)) in all, because
+A bin without users has the support Bin(n, q). If a share f of all users has it, of whom n, drawn
+without replacement, answer, its support is a sum of independent coins of mean n (q + f (p - q)):
 the number of holders among the n is such a sum (the roots of its generating function are real;
 Vatutin, Mikhailov, "Limit theorems for the number of empty cells in an equiprobable scheme for
 group allocation of particles", 1982), and the reports of holders and of others do not change that.
-The lower tail of such a sum, below its mean less one, is at most that of equal coins (Hoeffding,
-"On the distribution of the number of successes in independent trials", 1956, theorem 4). Where
-there are dummies everybody answers, so that the number of holders is known.
+The lower tail of such a sum, below its mean less one, is at most the tail of equal coins
+(Hoeffding, "On the distribution of the number of successes in independent trials", 1956,
+theorem 4). With dummies everybody answers, so that the number of holders is known.
 """
 
 from bisect import bisect_left
@@ -29,16 +29,16 @@ from shuffledp.estimation.intervals import (
     simultaneous_confidence,
 )
 
-#: Upper bound on the probability that any text is reported that nobody has.
+#: Upper bound on the probability that any text without users is reported.
 FALSE_PROBABILITY = 0.05
 
-#: Probability with which a text of the stated share is found.
+#: Probability of finding a text of the stated share.
 FOUND_WITH = 0.95
 
-# Prefixes that noise alone leaves in a round but the last, in the mean, for each of the most kept.
+# Mean number of prefixes due to noise alone, except in the last round, for each of the most kept.
 _SPURIOUS = 0.125
 
-# Relative width to which a share is found, and one that nothing is found at.
+# Relative tolerance of a share, and a share too small to be found.
 _TOLERANCE, _LEAST_SHARE = 1e-4, 1e-12
 
 
@@ -53,13 +53,13 @@ class BinLaw(NamedTuple):
     def at_least(self, count: int, share: float = 0.0) -> float:
         """Return a lower bound on Pr[support >= count] where it is above a half.
 
-        Exact for a bin that nobody has, but for probabilities below 1e-20.
+        Exact for a bin without users, except for probabilities below 1e-20.
         """
         first, law = self._law(share)
         return float(law[max(count - first, 0) :].sum())
 
     def least_count(self, tail: float) -> int:
-        """Return the least count that a bin which nobody has reaches with at most this chance."""
+        """Return the least count that a bin without users reaches with at most this probability."""
         first, law = self._law(0.0)
         at_least = np.cumsum(law[::-1])  # of the last outcome, of the last two, ...
         return first + law.size - int(np.searchsorted(at_least, tail, side="right"))
@@ -67,7 +67,7 @@ class BinLaw(NamedTuple):
     def least_liars(self, count: int, chance: float) -> int:
         """Return the least number of users whose support makes a bin reach a count.
 
-        With at least this chance, where nobody else has it; more than all if they are too few.
+        With at least this probability, if no other user has it; above n if all are too few.
         """
 
         def suffices(number: int) -> bool:
@@ -77,7 +77,7 @@ class BinLaw(NamedTuple):
         return bisect_left(range(self.num_users + 1), True, key=suffices)
 
     def _law(self, share: float) -> tuple[int, NDArray[np.float64]]:
-        """Return the first number of reports, and the probabilities from there."""
+        """Return the first number of reports, and the probabilities from there on."""
         if self.dummies is None:
             return binomial_law(self.num_users, self.q + share * (self.p - self.q))
         holders = int(share * self.num_users)
@@ -88,9 +88,9 @@ class BinLaw(NamedTuple):
 
 
 class Round(NamedTuple):
-    """One round: its users and bins, the least count that leaves a prefix, and what it left.
+    """One round: its users and bins, the least count of a kept prefix, and the number kept.
 
-    ``num_dropped`` more prefixes had a count that noise does not reach, and were too many.
+    ``num_dropped`` more prefixes had a count above noise, but there was no room for them.
     """
 
     num_users: int
@@ -102,19 +102,19 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """How texts were found, or will be.
+    """Facts of a search for texts, done or planned.
 
     Parameters
     ----------
     rounds : tuple of Round
-        One after another; of a plan with all bins in use, and nothing left.
+        In order; in a plan with all bins in use, and no prefixes kept.
     found_share : float
-        Share of the users from which on a text is found with probability 0.95; infinite if none
-        is. Of a plan, where no more than ``most`` prefixes have more users.
+        Share of the users from which on a text is found with probability 0.95; infinite if there
+        is none. In a plan, provided that at most ``most`` prefixes have more users.
     false_probability : float
-        Upper bound on the probability that any text is reported that nobody has.
+        Upper bound on the probability that any text without users is reported.
     left : tuple of str
-        Prefixes that are left, in hexadecimal digits, of a search with rounds to come.
+        Prefixes that are kept, in hexadecimal digits, in a search with rounds to come.
     """
 
     rounds: tuple[Round, ...]
@@ -128,8 +128,8 @@ class Discovery:
     ) -> "Discovery":
         """Return the facts of rounds with these laws of a bin.
 
-        The sum of the rounds' chances of failure is an upper bound, however they depend on each
-        other. Where prefixes were dropped, their counts are taken for fixed.
+        The sum of the rounds' failure probabilities is an upper bound, whatever their dependence.
+        If prefixes were dropped, their counts are treated as fixed.
         """
         apart = Counter((law, each.least_count) for law, each in rounds)
 
@@ -156,18 +156,18 @@ class Discovery:
 
 
 def least_count(law: BinLaw, num_bins: int, most: int, *, is_last: bool) -> int:
-    """Return the count from which on a prefix is left.
+    """Return the least count of a kept prefix.
 
-    In the last round so that any of the bins without users reaches it with `FALSE_PROBABILITY` at
-    most; before, so that they leave an eighth of the ``most`` prefixes in the mean.
+    In the last round any bins without users reach it with total probability at most
+    `FALSE_PROBABILITY`; before, noise keeps an eighth of the ``most`` prefixes on average.
     """
     return law.least_count((FALSE_PROBABILITY if is_last else _SPURIOUS * most) / num_bins)
 
 
 def forcing(rounds: Sequence[tuple[BinLaw, Round]]) -> tuple[int, ...]:
-    """Return for each round the dishonest users with whom a text of theirs is found.
+    """Return for each round the number of dishonest users who can have a text of theirs found.
 
-    With probability `FOUND_WITH` at least: rounds are independent of each other, given who lies.
+    With probability at least `FOUND_WITH`: rounds are independent given the set of liars.
     """
     least, chance = cache(BinLaw.least_liars), FOUND_WITH ** (1.0 / len(rounds))
     return tuple(least(law, each.least_count, chance) for law, each in rounds)
@@ -176,8 +176,8 @@ def forcing(rounds: Sequence[tuple[BinLaw, Round]]) -> tuple[int, ...]:
 def share_despite(rounds: Sequence[tuple[BinLaw, Round]], num_dishonest: int) -> float:
     """Return the share from which on a text is found despite a number of dishonest users.
 
-    Each of them raises the least count of a round by one at most, or lowers the support of the text
-    by one, whichever round they choose; see docs/guides/popular-texts.md.
+    Each of them raises the least count of a round by at most one, or lowers the support of the text
+    by one, in any round that they choose; see docs/guides/popular-texts.md.
     """
     harder = (
         (law, each._replace(least_count=each.least_count + num_dishonest)) for law, each in rounds
@@ -188,12 +188,12 @@ def share_despite(rounds: Sequence[tuple[BinLaw, Round]], num_dishonest: int) ->
 def left_by(
     support: NDArray[np.int64], law: BinLaw, most: int, *, is_last: bool
 ) -> tuple[NDArray[np.int64], Round]:
-    """Return the places of the prefixes that a round leaves, most users first, and its facts."""
+    """Return the places of the prefixes that a round keeps, most users first, and its facts."""
     least = least_count(law, support.size, most, is_last=is_last)
     order = np.argsort(-support, kind="stable")
     reached = order[support[order] >= least]
     kept, dropped = reached[:most], reached[most:]
-    if dropped.size:  # so many would not have been left by noise, and the next count not by most
+    if dropped.size:  # noise rarely keeps this many: raise the least count
         least = int(support[dropped[0]]) + 1
     return kept, Round(law.num_users, support.size, least, kept.size, dropped.size)
 
@@ -205,11 +205,11 @@ class FoundTexts(FrequencyEstimates):
     Parameters
     ----------
     texts : tuple of str
-        What was found; of a search with rounds to come prefixes.
+        Texts that were found; prefixes in a search with rounds to come.
     num_compared : int
-        Number of these bins. That texts were picked for their size is accounted for.
+        Number of these bins. The intervals account for the selection of texts by size.
     discovery : Discovery
-        How they were found.
+        Facts of the search.
     """
 
     texts: tuple[str, ...]
@@ -218,12 +218,12 @@ class FoundTexts(FrequencyEstimates):
 
     @property
     def quantile(self) -> float:
-        """How many standard errors a normal interval reaches to either side."""
+        """Half width of a normal interval in standard errors."""
         return normal_quantile(simultaneous_confidence(self.confidence, self.num_compared))
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What to know of the search: where there was no room for prefixes that many users have."""
+        """Warnings about the search: prefixes of many users for which there was no room."""
         dropped = sum(each.num_dropped for each in self.discovery.rounds)
         if not dropped:
             return ()

@@ -28,22 +28,22 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeErrors:
-    """Errors of the shares in consecutive bins together.
+    """Joint errors of the shares in consecutive bins.
 
     Parameters
     ----------
     tree : Tree
-        What the bins were fitted by.
+        Tree by which the bins were fitted.
     noise : tuple of ndarray
-        For each level the variances of its nodes, as `Tree.variance` takes them.
+        For each level the variances of its nodes, as for `Tree.variance`.
     tilts : tuple of ndarray, shape (k + 1,)
-        For each level that a sample of the users was observed at: the sum of the bins below each
-        edge that is fitted to the true shares at this level and zeros at the others, over the root
-        of the size of the sample.
+        For each level observed by a sample of the users: the sum of the bins below each edge,
+        fitted to the true shares at this level and zeros at the others, over the root of the size
+        of the sample.
     below : ndarray, shape (k + 1,)
-        About what share of the users is below each edge.
+        Approximate share of the users below each edge.
     sampling : float
-        What a population adds to the variance for each unit of f (1 - f), if the noise has not.
+        Variance that sampling of a population adds for each unit of f (1 - f), if not in the noise.
     """
 
     tree: Tree
@@ -65,7 +65,7 @@ class RangeErrors:
         return self.among(np.sqrt(np.maximum(variance, 0.0)), share, num_users)
 
     def among(self, errors: Floats, share: Floats, num_users: int | None) -> Floats:
-        """Return standard errors among n users, given those among a population."""
+        """Return standard errors among n users, given the standard errors for a population."""
         less = 0.0 if num_users is None else share * (1.0 - share) / num_users
         return np.asarray(np.sqrt(np.maximum(errors**2 - less, 0.0)))
 
@@ -79,15 +79,15 @@ class DistributionEstimates(FrequencyEstimates):
     edges : tuple of float
         The k + 1 edges of the bins, ascending.
     cumulative_population_standard_error : ndarray of float64
-        Of the share below the upper edge of each bin, in a population.
+        Standard error of the share below the upper edge of each bin, in a population.
     band : float
-        How many standard errors the band of all cumulative shares at once reaches to either side.
+        Half width, in standard errors, of a band for all cumulative shares at once.
     errors : RangeErrors
-        Errors of the shares in consecutive bins together.
+        Joint errors of the shares in consecutive bins.
 
     Notes
     -----
-    Shares are unbiased, so that cumulative ones need not ascend. Intervals are normal ones.
+    Shares are unbiased, so that cumulative ones may decrease. Intervals are normal ones.
     """
 
     edges: tuple[float, ...]
@@ -110,7 +110,7 @@ class DistributionEstimates(FrequencyEstimates):
         each = simultaneous_confidence(confidence, size) if simultaneous else confidence
         share, below = np.diff(errors.below), errors.below[1:]
         population, cumulative = errors.of(places, places + 1), errors.of(0, places + 1)
-        cumulative[-1] = 0.0  # but for round-off
+        cumulative[-1] = 0.0  # up to round-off
         own = errors.among(population, share, num_users)
         margin = normal_quantile(each) * own
         inner = [(errors.among(cumulative, below, n)[:-1], n) for n in (num_users, None)]
@@ -159,7 +159,7 @@ class DistributionEstimates(FrequencyEstimates):
     ) -> Interval:
         """Return both ends for each cumulative share: of these users, or of the population.
 
-        ``simultaneous`` ones are a band that holds all of them, as the estimates' by default.
+        If ``simultaneous``, a band for all of them; by default as the estimates are.
         """
         is_band = self.is_simultaneous if simultaneous is None else simultaneous
         errors = self.cumulative_population_standard_error
@@ -186,16 +186,16 @@ class DistributionEstimates(FrequencyEstimates):
         *probabilities : float
             The shares, in (0, 1); 0.5 asks for the median.
         about : {"respondents", "population"}
-            Whose quantiles the intervals hold.
+            Target of the intervals: quantiles of the users, or of their population.
 
         Returns
         -------
         tuple of Estimate
-            Of cumulative shares in ascending order, and within a bin in proportion. An interval
-            begins at the last edge up to which even the upper ends of all cumulative shares are too
-            small, and ends at the first from which on even their lower ends are large enough. To
-            miss the quantile, that of the edge next to it has to miss its share: the confidence
-            is that of one share, and of simultaneous estimates that of all quantiles at once.
+            From cumulative shares in ascending order, linear within a bin. An interval begins at
+            the last edge up to which even the upper ends of all cumulative shares are too small,
+            and ends at the first edge from which on even their lower ends are large enough. It
+            misses the quantile only if the interval of the share at the next edge misses: the
+            confidence is one share's, and for simultaneous estimates for all quantiles at once.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class DistributionEstimates(FrequencyEstimates):
         Raises
         ------
         ParameterError
-            If they are no edges in this order.
+            If these are no edges in this order.
         """
         for name, edge in (("low", low), ("high", high)):
             if edge not in self.edges:

@@ -29,15 +29,15 @@ class FrequencyEstimates(Arrays):
     frequency : ndarray of float64
         ``count / num_users``.
     standard_error : ndarray of float64
-        Of the unbiased ``frequency`` among these very users, their values held fixed: the
+        Standard error of the unbiased ``frequency`` among these users, with fixed values: the
         randomization alone.
     population_standard_error : ndarray of float64
-        Of the frequency in a population that the users are a random sample of.
+        Standard error of the frequency in a population that the users are a random sample of.
     lower, upper : ndarray of float64
         Confidence interval of the frequency among these users; not clipped to [0, 1].
     population_lower, population_upper : ndarray of float64
-        The same in a population that the users are a random sample of. Wider than need be for
-        Clopper-Pearson's, which covers for a population as it is.
+        The same in a population that the users are a random sample of. Wider than necessary for
+        Clopper-Pearson intervals, which cover for a population as they are.
     num_users : int
         Number of reports.
     confidence : float
@@ -48,7 +48,7 @@ class FrequencyEstimates(Arrays):
         Names of the steps applied to ``count`` and ``frequency`` after estimation, in order.
         Empty: the values are unbiased.
     is_simultaneous : bool
-        Whether all k intervals hold at once with that confidence, rather than each alone.
+        True if all k intervals hold at once with that confidence, rather than each alone.
     """
 
     count: NDArray[np.float64]
@@ -76,44 +76,43 @@ def estimate_frequencies(
     confidence: float = 0.95,
     simultaneous: bool = False,
 ) -> FrequencyEstimates:
-    """Return the unbiased estimate of each category's frequency, and how far it may be off.
+    """Return the unbiased estimate of each category's frequency, with its error.
 
     Parameters
     ----------
     counts : Counts
-        Of at least one report.
+        Counts of at least one report.
     support_probabilities : (float, float)
         p and q of the randomizer that made the reports: its ``support_probabilities``.
     confidence : float
         Nominal coverage of each interval, in (0, 1).
     simultaneous : bool
-        Whether all k intervals hold at once with that confidence (Bonferroni: each has a k-th of
-        the error), rather than each alone.
+        True if all k intervals must hold at once with that confidence (Bonferroni: each has a k-th
+        of the error), rather than each alone.
 
     Returns
     -------
     FrequencyEstimates
-        With Wilson's intervals, which cover well for rare values and few users. Nothing is clipped
-        or normalised; see `shuffledp.estimation.post_processing`.
+        With Wilson intervals, which cover well for rare values and few users. Values are neither
+        clipped nor normalised; see `shuffledp.estimation.post_processing`.
 
     Raises
     ------
     ParameterError
-        If p <= q (at epsilon0 = 0 reports say nothing), or confidence is out of range.
+        If p <= q (at epsilon0 = 0 reports carry no information), or confidence is out of range.
     DataError
-        If there are no reports, or a number of dummies that their law all but excludes.
+        If there are no reports, or the number of dummies is next to impossible under their law.
 
     Notes
     -----
     Source: Wang, Blocki, Li, Jha, USENIX Security 2017: count = (support - n q) / (p - q), whose
-    expectation is the true count. Of M dummies, M / k are taken off each support first, and the
-    errors count how far the dummies of one category stray from that. ``standard_error`` is for the
-    randomness of reports and dummies given who the
-    users are, which is the whole error where the question is about the people who answered, and so
-    are ``lower`` and ``upper``. For the population that they were sampled from, frequency
-    (1 - frequency) / n is added to its square, which gives ``population_standard_error``, and
-    the interval is widened accordingly. Both variances are taken at
-    the estimate, clipped to [0, 1] inside them only.
+    expectation is the true count. With M dummies, M / k is subtracted from each support first, and
+    the errors include the deviation of the dummies of one category from that. ``standard_error``,
+    ``lower`` and ``upper`` are for the randomness of reports and dummies given the users, the whole
+    error if the question is about the people who answered. For the population that they were
+    sampled from, frequency (1 - frequency) / n is added to its square, which gives
+    ``population_standard_error``, and the interval is widened accordingly. Both variances are taken
+    at the estimate, clipped to [0, 1] only inside them.
 
     p and q are floats, so p - q has an absolute error of about 1e-16. It matters only for
     epsilon0 below about 1e-8, where the standard error is far greater still.
@@ -177,7 +176,7 @@ def expected_standard_error(
     frequency : float
         Share of users with the value, in [0, 1].
     num_slots : int
-        How often one report can support one category.
+        Largest number of times that one report can support one category.
     dummy_variance : float
         Variance of the number of dummies in one category about the known mean M / k, which is
         ``DummyLaw.error_variance``.
@@ -185,7 +184,7 @@ def expected_standard_error(
     Returns
     -------
     float
-        Exact for that share, up to rounding: the variance is known, given who the users are.
+        Exact for that share, up to rounding: the variance is known, given the users.
 
     Examples
     --------

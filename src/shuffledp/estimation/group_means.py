@@ -2,12 +2,12 @@
 
 A number at the position x of its range counts as x "ones" and 1 - x "zeros" of its group, so that
 a group has the mean position r = ones / (ones + zeros). Of estimated shares T(r) = (1 - r) ones - r
-zeros has the mean 0 at the true r, whatever the size of the group; those r whose T(r) lies within z
-standard errors of 0 are Fieller's interval (1954). For groups of next to nobody that is every r.
+zeros has mean 0 at the true r, whatever the size of the group; all r whose T(r) lies within z
+standard errors of 0 form Fieller's interval (1954). For next to empty groups that is every r.
 
 With dummies each bit of B, of weight w_b, is a message (group, bit), and totals add with these
 weights. A level's dummies of variance v_b add v_b (1 - 1/k)/(n (p - q))^2 to each total and -v_b/k
-over the same to their covariance, so that for v_b proportional to 1/w_b no other weights err less.
+over the same to their covariance: for v_b proportional to 1/w_b these weights have least error.
 Rounding counts as h/(4 n (2^B - 1)^2), and h r (1 - r)/n is added for a population only.
 
 With (group, end) sent by k-RR of 2 g answers (p, q), d = p (1 - p) - q (1 - q), t = r (1 - r) and
@@ -35,11 +35,11 @@ from shuffledp.estimation.means import MeanEstimates
 
 
 class GroupNoise(NamedTuple):
-    """Variances of the estimates of all users, of a group that the share h of them is in.
+    """Variances of the estimates from all users, for a group with the share h of them.
 
-    Of each total ``one``, of two of them ``both`` as their covariance. Members add h times
-    ``fixed`` and h r (1 - r) times ``mixed`` to the variance of T(r), and h times ``size`` to that
-    of the share.
+    ``one`` is the variance of each total, ``both`` the covariance of two. Members add h times
+    ``fixed`` and h r (1 - r) times ``mixed`` to the variance of T(r), and h times ``size`` to the
+    variance of the share.
     """
 
     one: float
@@ -49,7 +49,7 @@ class GroupNoise(NamedTuple):
     size: float
 
     def parts(self, share: Floats) -> tuple[Floats, Floats]:
-        """Return the variance of T(r) without, and what is multiplied by, r (1 - r)."""
+        """Return the variance of T(r) at r = 0, and its coefficient of r (1 - r)."""
         share = np.clip(share, 0.0, 1.0)
         return self.one + share * self.fixed, share * self.mixed - 2.0 * (self.one + self.both)
 
@@ -62,7 +62,7 @@ class GroupNoise(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupMeanEstimates(MeanEstimates):
-    """Estimates of the mean of each of g groups, whose sizes are estimated; arrays (g,), read-only.
+    """Estimates of the mean of each of g groups of estimated sizes; arrays (g,), read-only.
 
     Parameters
     ----------
@@ -70,22 +70,22 @@ class GroupMeanEstimates(MeanEstimates):
         Ratio of two unbiased totals, so that it may lie outside the range. NaN for a group that is
         too small for a statement, whose interval is the whole range.
     standard_error, population_standard_error : ndarray of float64
-        By linearisation; half of the range where there is no statement.
+        By linearisation; half of the range if there is no statement.
     lower, upper, population_lower, population_upper : ndarray of float64
-        Fieller's intervals; not clipped. Where reports do not tell noise from the spread of the
-        values, both are those for a population, which are wide enough for these users too.
+        Fieller's intervals; not clipped. If reports cannot separate noise from the spread of the
+        values, both are the intervals for a population, which are wide enough for these users too.
     groups : tuple of str
-        Their names.
+        Names of the groups.
     sizes : FrequencyEstimates
         Share and number of users in each group.
     limits : (float, float)
         Range of the values.
     noise : (GroupNoise, GroupNoise)
-        About these users, and about a population.
+        Noise about these users, and about a population.
     ones : ndarray of float64
         Estimated share of users in each group times its mean position in the range.
     compare : tuple of str
-        Two groups whose difference reports and JSON state; or none.
+        Two groups whose difference reports and JSON state; empty for none.
     """
 
     interval: ClassVar[str] = "fieller"
@@ -116,7 +116,7 @@ class GroupMeanEstimates(MeanEstimates):
 
     @property
     def findings(self) -> dict[str, object]:
-        """Return the difference of the groups that are compared, if any."""
+        """Return the difference of the compared groups, if any."""
         if not self.compare:
             return {}
         value, *own = self.difference(*self.compare)
@@ -134,19 +134,19 @@ class GroupMeanEstimates(MeanEstimates):
         first, second : str
             Two different groups.
         about : {"respondents", "population"}
-            Whose means they are.
+            Target of the means: the users, or their population.
 
         Returns
         -------
         (float, float, float)
-            Mean of the first less that of the second, lower and upper end: the interval that Zou
-            and Donner (Statistics in Medicine 2008, "MOVER") make of both groups' own ones and
-            their correlation. NaN, and all that can be, where one is too small for a statement.
+            Mean of the first less the mean of the second, lower and upper end: the interval of Zou
+            and Donner (Statistics in Medicine 2008, "MOVER") from both groups' own intervals and
+            their correlation. NaN and the widest interval if a group is too small for a statement.
 
         Raises
         ------
         ParameterError
-            If these are no two different groups.
+            If these are not two different groups.
         """
         pair = list(require_pair((first, second), self.groups))
         low, high = self.limits
@@ -190,32 +190,32 @@ def estimate_group_means(
     confidence: float = 0.95,
     simultaneous: bool = False,
 ) -> GroupMeanEstimates:
-    """Return the mean and the size of each group, and how far they may be off.
+    """Return the mean and the size of each group, with their errors.
 
     Parameters
     ----------
     totals : ndarray of float64, shape (2, g)
-        Unbiased shares of all users: those in each group, times the rest of its mean position in
-        the range to 1; and times that position.
+        Unbiased estimates: the share h of each group times 1 - r, r being its mean position in
+        the range; and h times r.
     groups : tuple of str
         Names of the g groups.
     limits : (float, float)
         Range of the values, low < high.
     noise : (GroupNoise, GroupNoise)
-        About these users, and about a population.
+        Noise about these users, and about a population.
     num_users : int
         Number of users, at least one.
     confidence : float
         Nominal coverage of each interval, in (0, 1).
     simultaneous : bool
-        Whether the intervals of all g means, and those of all sizes, hold at once with that
+        True if the intervals of all g means, and those of all sizes, must hold at once with that
         confidence (Bonferroni), rather than each alone.
 
     Returns
     -------
     GroupMeanEstimates
-        Nothing is clipped. A group whose interval is unbounded, or holds the whole range, is too
-        small for a statement.
+        Values are not clipped. A group whose interval is unbounded, or holds the whole range, is
+        too small for a statement.
 
     Examples
     --------
@@ -257,28 +257,28 @@ def estimate_group_means(
 
 
 def largest_shift(number: int, *, totals: Floats, each: float, width: float) -> Floats:
-    """Return the largest change of each group's mean that other reports of some users can make.
+    """Return the largest change of each group's mean if some users send other reports.
 
     Parameters
     ----------
     number : int
         Number m of these users.
     totals : ndarray of float64, shape (2, g)
-        As for `estimate_group_means`: what they did change, or may.
+        As for `estimate_group_means`, with or before their reports.
     each : float
         Largest change of each total by one user, whose report adds to one total of a group or none.
     width : float
-        Of the range of the values.
+        Width of the range of the values.
 
     Returns
     -------
     ndarray of float64
-        Infinite where they can make a group seem to be empty.
+        Infinite if they can make a group seem empty.
 
     Notes
     -----
     Moving from one total to the other, they move the mean by m ``each`` over the size. A ratio is
-    monotone in each of its totals, so that the extremes are at corners of what can be reached.
+    monotone in each of its totals, so that extremes are at corners of the reachable totals.
 
     Examples
     --------
@@ -298,7 +298,7 @@ def largest_shift(number: int, *, totals: Floats, each: float, width: float) -> 
 
 
 def _fieller(ones: Floats, share: Floats, noise: GroupNoise, quantile: float) -> Interval:
-    """Return the ends of all positions that do not contradict the totals; 0 and 1 if all are.
+    """Return the ends of all positions compatible with the totals; 0 and 1 if all are.
 
     T(r)^2 <= z^2 Var T(r) is a quadratic inequality in r, because r (1 - r) is one: a r^2 - 2 b r +
     c <= 0. Where a <= 0 the solutions are unbounded.
@@ -314,7 +314,7 @@ def _fieller(ones: Floats, share: Floats, noise: GroupNoise, quantile: float) ->
 
 
 def _in_range(ends: Interval, limits: tuple[float, float]) -> Interval:
-    """Return positions as values."""
+    """Return positions in the range as values."""
     low, high = limits
     return low + (high - low) * ends[0], low + (high - low) * ends[1]
 

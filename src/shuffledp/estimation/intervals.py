@@ -4,14 +4,14 @@ One report supports a category with probability p if it is its user's true value
 users randomize independently. Among n users of whom a share f has the value, the support c then
 has mean n (q + f (p - q)) and variance n V(f), V(f) = f p (1 - p) + (1 - f) q (1 - q), *given who
 the users are*. That is the randomness that matters where the question is about the very people
-who answered, and it is exact. If the users are themselves a random sample and the question is
-about the population, sampling adds f (1 - f) / n to the variance of the estimate, so that
+the users are*. This conditional variance is exact, and is the relevant one if the question is
+about the people who answered. If the users are themselves a random sample and the question is
 V(f) / (n (p - q)^2) becomes s (1 - s) / (n (p - q)^2), s = q + f (p - q).
 
-Dummies add to the support, independently: `KnownTotal` is the law of how many, given their number
-in all categories together, which is public. It need not look normal however many reports there are.
+Dummies add to the support, independently: `KnownTotal` is the law of their number in a category,
+given their total number, which is public. It need not look normal however many reports there are.
 
-`SupportLaw`'s intervals are about the very people who answered; `with_sampling` widens them.
+`SupportLaw`'s intervals are about the people who answered; `with_sampling` widens them.
 """
 
 import math
@@ -33,18 +33,18 @@ from shuffledp.core.reports import read_only
 # whose skewness is at most one over the deviation, the deviation has to be this times z^3.
 _NORMAL_FROM = 3.3
 
-# Binomial laws are cut this number of deviations, and of outcomes, from the mode: below 1e-20.
+# Binomial laws are cut this many deviations, plus this many outcomes, from the mode: below 1e-20.
 _REACH = 10.0
 _LEAST_REACH = 50
 
-# A number of dummies whose probability is below this, times its deviation, is taken for a mistake.
+# A number of dummies whose probability times its deviation is below this counts as an error.
 _LEAST_LIKELY = 1e-12
 
 Interval = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class Arrays(Frames):
-    """Estimates whose fields are arrays, which it makes read-only, and facts about all of them."""
+    """Estimates with array fields, which it makes read-only, and properties of all estimates."""
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -62,7 +62,7 @@ class Arrays(Frames):
 
     @property
     def quantile(self: Any) -> float:
-        """How many standard errors a normal interval reaches to either side."""
+        """Half width of a normal interval in standard errors."""
         size = self.standard_error.size if self.is_simultaneous else 1
         return normal_quantile(simultaneous_confidence(self.confidence, size))
 
@@ -78,16 +78,16 @@ class Arrays(Frames):
         return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
     def given(self) -> dict[str, NDArray[np.float64]]:
-        """Return the arrays by name that the others follow from."""
+        """Return by name the arrays from which the other arrays follow."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
         return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
 class KnownTotal(NamedTuple):
-    """Law of one category's dummies, given their number in all of them together.
+    """Law of one category's dummies, given the total number over all categories.
 
     ``at_most`` holds Pr[Z < first], Pr[Z < first + 1], ... and 1; ``third`` and ``fourth`` bound
-    the sizes of cumulants. ``mean_variance`` is the mean of ``variance`` over the number in all.
+    the sizes of cumulants. ``mean_variance`` is the mean of ``variance`` over the total number.
     """
 
     mean: float = 0.0
@@ -102,13 +102,13 @@ class KnownTotal(NamedTuple):
     def of(cls, laws: tuple[DummyLaw, ...], num_dummies: int, num_bins: int) -> "KnownTotal":
         """Return the law of a sum of these laws given its total over the categories.
 
-        Of Poisson laws it is binomial, whatever their means. Of tables it is proportional to z(i)
-        times the chance that the other bins have the rest; round-off is below 1e-12 of the largest.
+        For Poisson laws it is binomial, whatever their means. For tables it is proportional to
+        z(i) times Pr[the other bins have the rest]; round-off is below 1e-12 of the largest.
 
         Raises
         ------
         DataError
-            If that number has no probability to speak of.
+            If the total number has negligible probability.
         """
         if not laws:
             return cls()
@@ -131,7 +131,7 @@ class KnownTotal(NamedTuple):
             mean=mean,
             variance=variance,
             mean_variance=spread * (1.0 - 1.0 / num_bins) / num_bins,
-            # Counts are whole, so no narrower law passes for a normal one than that of coins would.
+            # Counts are whole: a narrower law counts as normal no sooner than a sum of coins does.
             third=max(variance, abs(third)),
             fourth=abs(fourth - 3.0 * variance**2),
             first=first,
@@ -144,8 +144,8 @@ def _given_total(
 ) -> NDArray[np.float64]:
     """Return the joint probabilities of 0, 1, ... dummies in a bin and of ``num_dummies`` in all.
 
-    The tables are symmetric, so that their transforms are real. What lies farther out than the
-    circle is long, at least ten deviations, comes back as round-off.
+    The tables are symmetric, so that their transforms are real. Probabilities farther out than the
+    length of the circle, at least ten deviations, come back as round-off.
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
@@ -181,7 +181,7 @@ class SupportLaw(NamedTuple):
     def standard_error(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the standard error sqrt(V(f) / n) / (p - q) of the unbiased frequency.
 
-        Dummies of variance v a bin add v (1 - 1 / k) / n to V(f): their number in all is known, and
+        Dummies of variance v a bin add v (1 - 1 / k) / n to V(f): their total number is known, and
         is averaged over here.
 
         Frequencies are clipped to [0, 1] here, and only here: V(f) of an impossible f could be
@@ -197,8 +197,8 @@ class SupportLaw(NamedTuple):
 
         The two roots f of abs(estimate - f) (p - q) = z sqrt(V(f) / n), each moved outwards where
         the exact law of the support does not exclude the shares beyond. They are not clipped to
-        [0, 1], so that the interval keeps its width as a measure of noise, and so that an estimate
-        below zero is seen for what it is.
+        [0, 1], so that the interval keeps its width as a measure of noise, also around an estimate
+        below zero.
 
         Source: Wilson 1927, for V(f) in place of the binomial variance. V is linear in f,
         V(f) = V(0) + g f, so that with a = z^2 / (n (p - q)^2) the condition is the quadratic
@@ -230,7 +230,7 @@ class SupportLaw(NamedTuple):
         )
 
     def _support(self, frequency: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the supports that unbiased frequencies were made of, in whole numbers."""
+        """Return the supports, whole numbers, from which unbiased frequencies were computed."""
         mean = self.num_users * (self.num_slots * self.q + frequency * (self.p - self.q))
         most = self.dummies.first + self.dummies.at_most.size - 2
         return np.clip(
@@ -238,7 +238,7 @@ class SupportLaw(NamedTuple):
         )
 
     def _variance(self, holders: NDArray[np.float64], trials: int) -> NDArray[np.float64]:
-        """Variance of a support as a function of the trials, or of a mean."""
+        """Return the variance of a support as a function of the trials, or of a mean."""
         of_holders, of_others = self.p * (1.0 - self.p), self.q * (1.0 - self.q)
         variance: NDArray[np.float64] = holders * of_holders + (trials - holders) * of_others
         return variance
@@ -246,9 +246,9 @@ class SupportLaw(NamedTuple):
     def _moved_out(
         self, end: NDArray[np.float64], support: NDArray[np.float64], confidence: float, way: int
     ) -> NDArray[np.float64]:
-        """Return lower (``way`` = -1) or upper ends, moved outwards where the exact law says so."""
+        """Return lower (``way`` = -1) or upper ends, moved outwards if the exact law needs it."""
         limit = self.num_users if way > 0 else 0
-        # The first count of holders that the end leaves out; below 0 and above n there is none.
+        # First count of holders outside the end; below 0 and above n there is none.
         beyond = way * (np.floor(way * (end * float(self.num_users))) + 1.0)
         first = np.clip(beyond, 0.0, float(self.num_users))
         z, coins = (
@@ -269,9 +269,9 @@ class SupportLaw(NamedTuple):
         return moved
 
     def _end(self, first: int, support: int, tail: float, way: int) -> float | None:
-        """Return the share farthest out that the support does not exclude, or None.
+        """Return the farthest share that the support does not exclude, or None.
 
-        ``first`` is the count of holders to begin with; farther out tails fall.
+        ``first`` is the first count of holders to try; tails fall with the distance.
         """
 
         def is_excluded(holders: int) -> bool:
@@ -282,7 +282,7 @@ class SupportLaw(NamedTuple):
         kept, step = first, 1
         while 0 <= (trial := kept + way * step) <= self.num_users and not is_excluded(trial):
             kept, step = trial, 2 * step
-        # One beyond the last count that exists is excluded without being asked.
+        # One beyond the last possible count is excluded without a test.
         excluded = min(max(trial, -1), self.num_users + 1)
         while abs(excluded - kept) > 1:
             middle = (excluded + kept) // 2
@@ -292,7 +292,7 @@ class SupportLaw(NamedTuple):
     def tail(self, holders: int, support: int, *, is_lower: bool) -> float:
         """Return Pr[S >= support] for a lower end, Pr[S <= support] for an upper one.
 
-        Round-off and what is left out are below 1e-12 of the largest probability.
+        Round-off and omitted terms are below 1e-12 of the largest probability.
         """
         start, law = binomial_law(holders, self.p)
         base, other = binomial_law(self.num_users * self.num_slots - holders, self.q)
@@ -300,15 +300,15 @@ class SupportLaw(NamedTuple):
             start, law = start + base, np.convolve(law, other)
             base, at_most = self.dummies.first, self.dummies.at_most
         else:
-            at_most = np.concatenate([[0.0], np.cumsum(other)])  # of `base` ... and one more each
-        wanted = support - start - np.arange(law.size)  # what the others must add
+            at_most = np.concatenate([[0.0], np.cumsum(other)])  # Pr[other < base + i]
+        wanted = support - start - np.arange(law.size)  # needed from the others
         below = np.clip(wanted - base + (0 if is_lower else 1), 0, at_most.size - 1)
         chance = float(law @ at_most[below])
         return 1.0 - chance if is_lower else chance
 
 
 def binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
-    """Return the first outcome, and the probabilities from there, that are not negligible."""
+    """Return the first outcome that is not negligible, and the probabilities from there."""
     if p <= 0.0 or p >= 1.0 or count == 0:
         return (count if p >= 1.0 else 0), np.ones(1)
     mode = min(int((count + 1) * p), count)
@@ -324,12 +324,12 @@ def binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
 
 
 def with_sampling(interval: Interval, scale: float) -> Interval:
-    """Return intervals of shares f with sampling, of the variance f (1 - f) times a unit.
+    """Return intervals of shares f widened for sampling, of variance f (1 - f) times a unit.
 
     ``scale`` is that unit times the squared quantile. Errors are independent, so squares of half
-    widths add. It errs on the wide side: f (1 - f) is the largest in the interval, or so near that
-    a sample need not show the difference, for a share below the scale may show nowhere in it
-    (Wilson's interval for a count of zero ends there).
+    widths add. It errs on the wide side: f (1 - f) is the largest in the interval, or near enough
+    that a sample need not show the difference, since a share below the scale may have no effect on
+    it (Wilson's interval for a count of zero ends there).
     """
     lower, upper = interval
     worst = np.clip(np.clip(0.5, lower - scale, upper + scale), 0.0, 1.0)  # nearest to one half
@@ -341,17 +341,17 @@ def with_sampling(interval: Interval, scale: float) -> Interval:
 def normal_quantile(confidence: float) -> float:
     """Return z such that a standard normal lies in [-z, z] with probability ``confidence``."""
     require_open_unit("confidence", confidence)
-    # By the lower tail, which a confidence close to 1 leaves exact: 0.5 + confidence / 2 may be 1.
+    # From the lower tail, exact for confidences near 1, where 0.5 + confidence / 2 may round to 1.
     quantile = -NormalDist().inv_cdf(0.5 * (1.0 - confidence))
     return math.fabs(quantile)
 
 
 def simultaneous_confidence(confidence: float, num_intervals: int) -> float:
-    """Return the confidence that each interval needs so that all of them hold with ``confidence``.
+    """Return the confidence of each interval for which all of them hold with ``confidence``.
 
-    Bonferroni's inequality, which needs nothing of how the estimates depend on each other. It asks
-    for quantiles far in the tail, where the law of the support of a rare category is not normal;
-    `SupportLaw.wilson_interval` asks the exact law there.
+    Bonferroni's inequality, valid for any dependence of the estimates. It uses quantiles far in the
+    tail, where the law of the support of a rare category is not normal; there
+    `SupportLaw.wilson_interval` uses the exact law.
     """
     alpha = 1.0 - require_open_unit("confidence", confidence)
     return confidence if num_intervals == 1 else 1.0 - alpha / num_intervals

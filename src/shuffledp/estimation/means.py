@@ -19,16 +19,16 @@ from shuffledp.estimation.intervals import (
 
 
 class NoiseLaw(NamedTuple):
-    """How the noise of the reports follows from their squares; see docs/results/standard-errors.md.
+    """Noise of the reports as a function of their squares; see docs/results/standard-errors.md.
 
     Parameters
     ----------
     share, constant : float
         Variance of a report given its user's value, averaged over the users: ``share`` times the
-        mean squared score, plus ``constant``; in squared scores. A NaN ``share`` says that reports
-        cannot tell noise from the spread of the values; then their whole variance is the bound.
+        mean squared score, plus ``constant``; in squared scores. A NaN ``share`` means that reports
+        cannot separate noise from the spread of the values; their whole variance is then the bound.
     least : float
-        The least such variance of any values, >= 0.
+        The least such variance over all values, >= 0.
     """
 
     share: float = math.nan
@@ -43,11 +43,11 @@ class MeanEstimates(Arrays):
     Parameters
     ----------
     mean : ndarray of float64
-        Unbiased; may lie outside the range of the values.
+        Unbiased estimate of the mean; may lie outside the range of the values.
     standard_error : ndarray of float64
-        Of the mean of these very users, their values held fixed: the randomization alone.
+        Standard error of the mean of these users, with fixed values: the randomization alone.
     population_standard_error : ndarray of float64
-        Of the mean of a population that the users are a random sample of.
+        Standard error of the mean of a population that the users are a random sample of.
     lower, upper : ndarray of float64
         Confidence interval of the mean of these users, from ``standard_error``; not clipped.
     population_lower, population_upper : ndarray of float64
@@ -57,7 +57,7 @@ class MeanEstimates(Arrays):
     confidence : float
         Nominal coverage, in (0, 1).
     is_simultaneous : bool
-        Whether all intervals hold at once with that confidence, rather than each alone.
+        True if all intervals hold at once with that confidence, rather than each alone.
     """
 
     interval: ClassVar[str] = "normal"
@@ -88,30 +88,30 @@ def estimate_means(
     confidence: float = 0.95,
     simultaneous: bool = False,
 ) -> MeanEstimates:
-    """Return the mean of each coordinate, ``offset + factor * score`` being what a report means.
+    """Return the mean of each coordinate of values ``offset + factor * score``.
 
     Parameters
     ----------
     sums : Sums
-        Of at least two reports.
+        Sums of at least two reports.
     offset, factor : float
-        What takes a score to the user's units; factor > 0.
+        Affine map from a score to the user's units; factor > 0.
     noise : NoiseLaw
-        Of the randomizer that made the reports; without it the standard error is an upper bound.
+        Noise law of the randomizer of the reports; without it the standard error is an upper bound.
     confidence : float
         Nominal coverage, in (0, 1).
     simultaneous : bool
-        Whether all intervals hold at once with that confidence (Bonferroni).
+        True if all intervals must hold at once with that confidence (Bonferroni).
 
     Returns
     -------
     MeanEstimates
-        Nothing is clipped.
+        Values are not clipped.
 
     Raises
     ------
     DataError
-        If there are fewer than two reports, whose spread nobody can tell.
+        If there are fewer than two reports, which have no sample variance.
     ParameterError
         If ``factor`` or ``confidence`` is out of range.
 
@@ -119,8 +119,8 @@ def estimate_means(
     -----
     Source: docs/results/standard-errors.md. The sample variance of the reports estimates, without
     bias, their noise plus the variance of the values, as they add for a population. The noise alone
-    is estimated without bias where the law tells it (``noise``), and bounded by the whole where it
-    does not; both err upwards where they err. The intervals are normal ones; reports are bounded or
+    is estimated without bias if the law determines it (``noise``), and bounded by the whole
+    otherwise; errors of both are upwards. The intervals are normal ones; reports are bounded or
     have exponential tails.
 
     Examples

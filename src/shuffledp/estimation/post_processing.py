@@ -26,7 +26,7 @@ def clip(estimates: EstimatesT) -> EstimatesT:
     Parameters
     ----------
     estimates : FrequencyEstimates
-        Left as they are.
+        The estimates; not changed.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def norm_sub(estimates: FrequencyEstimates) -> FrequencyEstimates:
     Parameters
     ----------
     estimates : FrequencyEstimates
-        Left as they are. The k categories must be all the values that users can have.
+        The estimates; not changed. The k categories must be all the values that users can have.
 
     Returns
     -------
@@ -68,9 +68,9 @@ def norm_sub(estimates: FrequencyEstimates) -> FrequencyEstimates:
     That ends at the simplex projection max(x - t, 0) of the *positive* estimates, computed here in
     O(k log k). Proof (Michelot 1986): if they sum to less than 1, the first shift is
     upwards, makes nothing negative, and is -t. Otherwise write s for the sum of all shifts down so
-    far. At t the values not yet dropped sum to 1 or less, as long as those that the
-    projection keeps are among them; so s <= t, and none of these is dropped. s never falls, for
-    what is dropped is negative. So where nothing more is dropped, the result is max(x - s, 0) with
+    far. At t the values not yet dropped sum to 1 or less, as long as they include the values that
+    the projection keeps; so s <= t, and none of these is dropped. s never falls, since dropped
+    values are negative. So if no more values are dropped, the result is max(x - s, 0) with
     the right sum, which defines the projection.
 
     Examples
@@ -102,13 +102,13 @@ def nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.fl
     shifted = values - values.max()
     descending = np.sort(shifted)[::-1]
     shifts = (np.cumsum(descending) - total) / np.arange(1, descending.size + 1)
-    kept = np.flatnonzero(descending > shifts)[-1]  # the first always is: 0 > -total
+    kept = np.flatnonzero(descending > shifts)[-1]  # never empty: 0 > -total
     nearest: NDArray[np.float64] = np.maximum(shifted - shifts[kept], 0.0)
     return nearest
 
 
 def with_frequency(estimates: EstimatesT, frequency: NDArray[np.float64], step: str) -> EstimatesT:
-    """Return the estimates with other frequencies, and the step that made them on record."""
+    """Return the estimates with other frequencies, and record the step that made them."""
     return replace(
         estimates,
         frequency=frequency,

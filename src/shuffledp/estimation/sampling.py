@@ -17,13 +17,13 @@ EstimatesT = TypeVar("EstimatesT", bound=FrequencyEstimates | MeanEstimates)
 def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
     """Return estimates about all users, made from the reports of a random sample of them.
 
-    Where holders hand in one report each, m of the n users' reports are seen, and which ones is
+    If holders hand in one report each, m of the n users' reports are seen, and the selection is
     independent of the values. A share among the m is unbiased for the share f among all n, and
-    strays from it with variance f (1 - f) / m * (n - m) / (n - 1), for m drawn without
-    replacement. The randomizers' own errors come on top, and are independent of that. For means,
-    values with the variance S^2 (divisor n - 1) stray with the variance S^2 (1 / m - 1 / n). Where
-    all n are themselves a random sample of a population, so are the m: the standard errors for the
-    population stay what they are. See `with_sampling`, too.
+    has the sampling variance f (1 - f) / m * (n - m) / (n - 1), for m drawn without replacement.
+    The randomizers' own errors are added, and are independent of it. For means, values with the
+    variance S^2 (divisor n - 1) have the sampling variance S^2 (1 / m - 1 / n). If all n are
+    themselves a random sample of a population, so are the m: the standard errors for the
+    population do not change. See `with_sampling`, too.
     """
     number = require_at_least("num_users", num_users, 1)
     seen = estimates.num_users
@@ -35,12 +35,11 @@ def for_all_users(estimates: EstimatesT, num_users: int) -> EstimatesT:
         return estimates
     quantile = estimates.quantile
     sizes: FrequencyEstimates | None = getattr(estimates, "sizes", None)
-    if sizes is not None:  # of groups' means: errors of such reports count a population's
+    if sizes is not None:  # group means: their errors are for a population already
         more: Any = {"sizes": for_all_users(sizes, number)}
         return replace(estimates, num_users=number, **more)
     if isinstance(estimates, MeanEstimates):
-        # Squared error for a population: (noise + spread) / m; for the users
-        # seen: noise / m.
+        # Squared error for a population: (noise + spread) / m; for the users seen: noise / m.
         own, population = estimates.standard_error**2, estimates.population_standard_error**2
         errors = np.sqrt((seen / number) * own + (1.0 - seen / number) * population)
         return replace(

@@ -1,10 +1,10 @@
-"""Histograms of the same values at several levels of a tree, made one by least squares.
+"""Histograms of the same values at several levels of a tree, combined by least squares.
 
-The top level stands below a root, whose share is 1. A node of a level has consecutive nodes of the
-next one as children, as even in number as that allows; the lowest level are the bins. Each level
-is observed with noise of its own, whose variance is assumed to be the same for all its nodes: then
-the bins are linear in the observations, and without bias whatever the noise is. Errors are those
-of the noise that there is, see docs/guides/quantiles.md.
+The top level has a root above it, whose share is 1. A node of a level has consecutive nodes of the
+next level as children, as evenly as possible; the lowest level is the bins. Each level is observed
+with its own noise, whose variance is assumed to be equal for all its nodes: then the bins are
+linear in the observations, and unbiased for any noise. Errors are computed for the actual noise,
+see docs/guides/quantiles.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 
-#: Children of a node: of trees with 2 to 32 the variance of cumulative shares is least about here.
+#: Children of a node: among 2 to 32 this has about the least variance of cumulative shares.
 CHILDREN = 4
 
-# Elements of an array of ranges by nodes that are worked on at once.
+# Largest number of elements of an array of ranges by nodes.
 _AT_ONCE = 1 << 21
 
-# Edges at which errors are looked at beforehand, evenly spread.
+# Number of edges, evenly spread, at which expected errors are computed.
 _MOST_EDGES = 64
 
-# Points at which the probability of an excursion is integrated, and how far beyond its start.
+# Number of points of the integral over an excursion, and its length beyond the start.
 _POINTS, _BEYOND = 40, 8.0
 
 
 def level_sizes(num_bins: int, children: int = CHILDREN) -> tuple[int, ...]:
     """Return the number of nodes of each level, from the top down to the bins.
 
-    A level of two nodes above others would cost more than it tells.
+    A level of two nodes above others would cost more than it contributes.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def level_sizes(num_bins: int, children: int = CHILDREN) -> tuple[int, ...]:
 
 
 def inner_edges(num_bins: int) -> Integers:
-    """Return the edges between bins, or some of many, at which errors are looked at beforehand."""
+    """Return the edges between bins, or some of many, at which expected errors are computed."""
     edges = np.linspace(1, num_bins - 1, min(_MOST_EDGES, num_bins - 1))
     return edges.round().astype(np.int64)
 
@@ -62,20 +62,20 @@ def level_codes(bins: NDArray[np.integer], sizes: Sequence[int]) -> Integers:
 
 
 class _Family(NamedTuple):
-    """Nodes with children: the share of each child in what the parent has more than they say."""
+    """Nodes with children: the share of each child in the excess of the parent over their sum."""
 
     size: int
     shares: Floats  # (size, most children)
-    own: Floats  # weight of the node's own observation against the sum of its children
+    own: Floats  # weight of the node's observation, against its children's sum
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Levels of a tree, and the variance that is assumed for each node of a level.
+    """Levels of a tree, with the assumed variance of each node of a level.
 
     Examples
     --------
-    The first half was observed as 1/2, and as 0.1 + 0.2, which errs by twice the variance: 0.433.
+    The first half was observed as 1/2, and as 0.1 + 0.2 with twice the variance: 0.433.
 
     >>> tree = Tree((2, 4), (1.0, 1.0))
     >>> tree.fit([np.array([0.5, 0.5]), np.array([0.1, 0.2, 0.3, 0.4])]).round(3).tolist()
@@ -99,7 +99,7 @@ class Tree:
         return found
 
     def fit(self, levels: Sequence[Floats], total: float = 1.0) -> Floats:
-        """Return the bins that fit the observations of all levels best, of this total."""
+        """Return the bins, of this total, that fit the observations of all levels best."""
         families, below = self._families(), [levels[-1]]
         for family, own in zip(families, [*levels[-2::-1], np.zeros(1)], strict=True):
             sums = _grouped(below[-1], family.size).sum(axis=-1)
@@ -114,11 +114,11 @@ class Tree:
     def weights(self, starts: Integers, stops: Integers) -> Iterator[list[Floats]]:
         """Yield the weights of the observations in sums of bins from each start to before its stop.
 
-        Some sums at a time: for each level an array of their weights of its nodes, which add up to
-        0 for each sum, so that a constant that is added to a level changes nothing.
+        In blocks of sums: for each level an array of the weights of its nodes, which add up to 0
+        for each sum, so that a constant added to a level changes nothing.
 
-        What a node and those below it add to a sum is ``slope`` times the node's fitted value, and
-        for each child ``away`` times its estimate from its own observation and those below.
+        A node and its descendants add to a sum ``slope`` times the node's fitted value, and for
+        each child ``away`` times its estimate from its own observation and its descendants' ones.
         """
         families, places = self._families(), np.arange(self.sizes[-1])
         owns = [np.ones(1), *(family.own for family in families)]
@@ -142,8 +142,8 @@ class Tree:
     def variance(self, starts: Integers, stops: Integers, noise: Sequence[Any]) -> Floats:
         """Return the variance of the fitted sums of the bins from each start to before its stop.
 
-        ``noise`` has the variances of the nodes of each level, whose errors are independent, or
-        sum to 0 within a level and have the covariances of such given that.
+        ``noise`` has the variances of the nodes of each level. Their errors are independent, or
+        conditioned on the sum 0 within a level.
         """
         each = [np.broadcast_to(*pair) for pair in zip(noise, self.sizes, strict=True)]
         return np.concatenate(
@@ -155,7 +155,7 @@ class Tree:
 
 
 def _grouped(values: Floats, size: int) -> Floats:
-    """Return nodes in groups of one parent each, (..., size, children), with zeros at the end."""
+    """Return nodes in groups, one for each parent, (..., size, children), padded with zeros."""
     number = values.shape[-1]
     children = -(-number // size)
     if children * size > number:
@@ -166,17 +166,17 @@ def _grouped(values: Floats, size: int) -> Floats:
 
 
 def band_quantile(confidence: float, errors: Floats, steps: Floats) -> float:
-    """Return the half width of a band of normal values in a row, in standard errors.
+    """Return the half width of a band of consecutive normal values, in standard errors.
 
-    All lie inside with at least that probability, where ``errors`` are their standard
-    errors, and ``steps`` those of the differences between neighbours. The probability that any lies
-    outside is at most that of the first, plus for each other that it does and its predecessor not
-    (Hunter, J. Appl. Prob. 13, 1976; Worsley, Biometrika 69, 1982): less than the sum of all, which
-    is Bonferroni's.
+    All lie inside with at least that probability; ``errors`` are their standard errors, and
+    ``steps`` the standard errors of the differences between neighbours. Upper bound: the
+    probability that the first lies outside, plus for each other that it lies outside and its
+    predecessor does not (Hunter, J. Appl. Prob. 13, 1976; Worsley, Biometrika 69, 1982): less than
+    the sum over all, Bonferroni's bound.
 
     Examples
     --------
-    One value, and two that are almost the same:
+    One value, and two that are almost equal:
 
     >>> errors = np.ones(2)
     >>> round(band_quantile(0.95, errors[:1], errors[:0]), 3)
@@ -187,11 +187,11 @@ def band_quantile(confidence: float, errors: Floats, steps: Floats) -> float:
     from scipy.special import ndtr
 
     before, after = errors[:-1], errors[1:]
-    product = np.maximum(2.0 * before * after, 1e-300)  # of errors that may be 0
+    product = np.maximum(2.0 * before * after, 1e-300)  # errors may be 0
     same = np.clip((before**2 + after**2 - steps**2) / product, -1.0, 1.0)
     apart = np.maximum(np.sqrt(1.0 - same**2), 1e-9)[:, None]
     points, weights = np.polynomial.legendre.leggauss(_POINTS)
-    near = 0.5 + 0.5 * points  # of [0, 1]; cubed, for the integrand may fall steeply at 0
+    near = 0.5 + 0.5 * points  # in [0, 1]; cubed below: the integrand may fall steeply at 0
     lengths = 1.5 * _BEYOND * near**2 * weights / np.sqrt(2.0 * np.pi)
 
     def outside(quantile: float) -> float:

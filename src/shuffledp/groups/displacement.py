@@ -1,48 +1,48 @@
 """Shuffling by displacement: each report is released at its user's public place plus noise.
 
 Person i's report lies at p_i = c_i + Z_i, c_i being a public point of a lattice and Z_i independent
-with mass proportional to exp(-theta norm). What is seen is the multiset of the pairs (noisy place,
+with mass proportional to exp(-theta norm). The release is the multiset of the pairs (noisy place,
 report). No permutation is drawn and nobody need hold all reports: each user can add the noise.
 
 Why it protects: if reports are rearranged inside a group G, the report of each person moves from
 one place of the group to another, so by the triangle inequality the probability of all noisy places
-together changes by a factor of at most exp(theta sum of d(c_i, c_s(i))). Forgetting who sent what
-is post-processing. So it is d_sigma-private with alpha = theta Delta(G), Delta being the maximum of
+together changes by a factor of at most exp(theta sum of d(c_i, c_s(i))). Removing the senders is
+post-processing. So it is d_sigma-private with alpha = theta Delta(G), Delta being the maximum of
 that sum, an assignment problem (see below). docs/results/grouped.md has the proof, and the
 central guarantee.
 
-To lay the reports beside the rows of a table, as a Mallows shuffle does, noisy places are matched
-with people one to one, by the noisy places alone, by a `PlaceTree`.
+To lay the reports beside the rows of a table, like a Mallows shuffle, noisy places are matched
+with people one to one by a `PlaceTree`, which uses the noisy places alone.
 
-*Places.* Whatever people's coordinates are, noise is added on a lattice of whole-number points, on
-which its law is the same around every point. So places are rounded to cells, by public data only:
+*Places.* Whatever people's coordinates are, noise is added on a lattice of whole-number points,
+where its law is the same around every point. So places are rounded to cells, by public data only:
 
 - values of **one column** become ranks; equal values share the middle of their ranks, so that
-  people with equal values are told apart by nothing at all;
+  nothing distinguishes people with equal values;
 - points in the **plane**, or of more columns, become the nearest points of a grid whose cells are
   at most a sixteenth of the noise;
 - **latitude and longitude** become points in space, in cells around the surface of the Earth.
-  Distances are those along a straight line through it, at most those along the surface;
+    Distances are along a straight line through it, at most the distances along the surface;
 - **without coordinates** places come from a reference order for the footrule.
 
 *The tree of places* matches noisy places and adds up crowds. People are split at the middle of the
 coordinate that spreads most, and so is each half, until everybody is alone. Noisy places are split
-in the same way, by the same coordinates and into the same numbers: so each person is matched with
-one noisy place nearby. The match is made from the noisy places alone, ties in random order:
-whatever the multiset of noisy places hides stays hidden.
+in the same way, by the same coordinates and into the same numbers: each person is matched with one
+noisy place nearby. The match uses the noisy places alone, with ties in random order, so that it
+reveals no more than the multiset of noisy places.
 
 The same tree gives lower bounds on sums of e^(-theta d(c_i, c_v)) over all people i: a part with n
 people, mean place m and mean square distance s^2 from m adds at least n e^(-theta sqrt(d(m, c_v)^2
 + s^2)), by Jensen's inequality. Parts are opened until that costs a few parts in a hundred of the
-sum; those that are too far away to count are left out, which errs downwards too.
+sum; parts that are too far away to count are left out, which errs downwards too.
 
-*Assignment.* Delta(G) is how far the members of a group can move in all if they trade places. On a
-line it is twice the sum of distances from a median. In several dimensions two upper
+*Assignment.* Delta(G) is the largest total displacement of the members of a group if they trade
+places. On a line it is twice the sum of distances from a median. In several dimensions two upper
 bounds are computed (docs/results/grouped.md), and the smaller counts: *star*, 2 sum of d(c_i, m)
 for a point m near the geometric median; *dual*, the sum of v_j and of max over j of (d(c_i, c_j) -
 v_j) with v from an optimal assignment, which is Delta itself up to rounding, and a bound for any v.
 Only the largest group counts for a shuffle. So groups are taken in descending order of the first
-bound, until it falls below what is proved for those before.
+bound, until it falls below the bound proved for earlier groups.
 """
 
 import math
@@ -81,8 +81,8 @@ _LEAF = 8
 class PlaceTree:
     """Places of people, halved until everybody is alone. Made by `of`.
 
-    ``order`` has people in the order of the tree's leaves; ``levels`` has where the parts of each
-    level start and end, and by which coordinate each is split.
+    ``order`` has people in the order of the tree's leaves; ``levels`` has the bounds of the parts
+    of each level, and the coordinate by which each is split.
     """
 
     cells: Integers
@@ -101,17 +101,17 @@ class PlaceTree:
             widths = np.maximum.reduceat(held, starts) - np.minimum.reduceat(held, starts)
             axes = np.argmax(widths, axis=1)
             levels.append((read_only(bounds), read_only(axes)))
-            if cells.shape[1] > 1 or len(levels) == 1:  # on a line once sorted is sorted
+            if cells.shape[1] > 1 or len(levels) == 1:  # one sort is enough on a line
                 order = _sorted_within(cells, order, bounds, axes)
             middles = (starts + sizes // 2)[sizes > 1]
             bounds = np.sort(np.concatenate([bounds, middles]))
         return cls(cells=cells, order=read_only(order), levels=tuple(levels))
 
     def matched(self, noisy: Integers, arrival: Integers) -> Integers:
-        """Return for each person the number of the noisy place that they are matched with.
+        """Return for each person the number of the noisy place matched with them.
 
         ``arrival`` is a uniformly random order of the noisy places, which breaks ties. Given their
-        multiset, the match tells nothing more about whose they are.
+        multiset, the match reveals nothing more about their owners.
         """
         found = arrival
         for bounds, axes in self.levels:
@@ -123,7 +123,7 @@ class PlaceTree:
         return matched
 
     def crowds_lower(self, theta: float) -> Floats:
-        """Return lower bounds of the sum over others i of e^(-theta d(c_i, c_v)), for each v.
+        """Return lower bounds on the sum over others i of e^(-theta d(c_i, c_v)), for each v.
 
         Mostly within three parts in a hundred. Cost: a few microseconds a person.
         """
@@ -163,21 +163,21 @@ def _sorted_within(cells: Integers, order: Integers, bounds: Integers, axes: Int
     return order[np.lexsort((keys, part))]
 
 
-# Groups for which the assignment problem is solved: no larger, and no more of them.
+# Largest size, and largest number, of groups for which the assignment problem is solved.
 _LARGEST_SOLVED = 512
 _MOST_SOLVED = 32
 # Weiszfeld's steps towards the geometric median; any point gives a bound.
 _STEPS = 6
-# Longest paths are found after one round per step of the longest path; most paths are short.
+# Rounds of the search for longest paths, one for each of their steps; most paths are short.
 _MOST_ROUNDS = 100
 
 
 def largest_assignment(groups: Groups, cells: Integers) -> float:
-    """Return an upper bound, in cells, on how far the members of any one group can move in all.
+    """Return an upper bound, in cells, on the total displacement of the members of any one group.
 
-    Exact on a line, and rounded up by less than 1e-9 of itself where the assignment problem was
-    solved, which is so for groups of up to 512 if no more than 32 of them compete. Else at most
-    some 15 % too large in the plane. Cost: O(memberships), and up to a second for assignment
+    Exact on a line, and rounded up by less than a relative 1e-9 if the assignment problem was
+    solved, for groups of up to 512 if at most 32 of them compete. Otherwise at most some 15 % too
+    large in the plane. Cost: O(memberships), and up to a second for assignment
     problems.
     """
     largest, solved = 0.0, 0
@@ -209,7 +209,7 @@ def largest_star(groups: Groups, points: Floats) -> float:
 
 
 def _blocks(groups: Groups) -> Iterator[tuple[NDArray[np.int32], Integers, Integers]]:
-    """Yield members of some groups at a time, where each starts among them, and its size."""
+    """Yield blocks of groups: their members, the start of each group among them, and its size."""
     for rows in blocks_of(groups.starts):
         starts = groups.starts[rows.start : rows.stop + 1]
         yield groups.members[starts[0] : starts[-1]], starts[:-1] - starts[0], np.diff(starts)
@@ -226,12 +226,12 @@ def _stars(groups: Groups, points: Floats) -> Iterator[Floats]:
             distances = np.sqrt((offsets * offsets).sum(axis=1))
             sums = np.add.reduceat(distances, starts)
             least = np.minimum(least, sums)
-            # Nobody's own place draws all: distances count as at least some share of the mean.
+            # No place may attract without bound: distances are at least some share of the mean.
             floors = np.repeat(1e-6 * sums / sizes + 1e-300, sizes)
             weights = 1.0 / np.maximum(distances, floors)
             totals = np.add.reduceat(weights, starts)
             centres = np.add.reduceat(held * weights[:, None], starts) / totals[:, None]
-        # Coordinates are subtracted, squared, added, and so are the members.
+        # Coordinates are subtracted, squared and added, and then the members are added.
         yield 2.0 * least * (1.0 + (sizes + 32.0) * 2.0**-52)
 
 
@@ -242,7 +242,7 @@ def _dual(points: Floats) -> float:
     offsets = points[:, None, :] - points[None, :, :]
     distances = np.sqrt((offsets * offsets).sum(axis=2))
     _, taken = linear_sum_assignment(distances, maximize=True)
-    # v_j >= d_ij - d_i,taken(i) + v_taken(i): longest paths, which end where the choice is optimal.
+    # v_j >= d_ij - d_i,taken(i) + v_taken(i): longest paths, finite as the choice is optimal.
     gains = distances - distances[np.arange(taken.size), taken][:, None]
     found = np.zeros(taken.size)
     for _ in range(_MOST_ROUNDS):
@@ -257,7 +257,7 @@ def _dual(points: Floats) -> float:
 
 # Cells are far smaller than the noise, so that rounding to cells is negligible.
 _CELLS_PER_SCALE = 16.0
-# From one end to the other; where noise is far wider than that, cells need not grow with it.
+# Number of cells from end to end; for noise far wider than that, cells need not grow with it.
 _FEWEST_CELLS, _MOST_CELLS = 2.0**10, 2.0**30
 
 
@@ -294,7 +294,7 @@ class PublicPlaces:
 
     @classmethod
     def by_rank(cls, values: ArrayLike) -> Self:
-        """Return ranks from 0, in half places; equal values share the middle of theirs."""
+        """Return ranks from 0, in half places; equal values share the middle of their ranks."""
         places = distinct_places(values, "absolute")
         counts = np.bincount(places.place_of)
         ends = np.cumsum(counts)
@@ -336,7 +336,7 @@ class PublicPlaces:
         return len(self.cells)
 
     def sensitivity(self, groups: Groups) -> float:
-        """Upper bound on the total displacement of the members of one group, in cells."""
+        """Return an upper bound on the total displacement of the members of one group, in cells."""
         if groups.num_users != self.num_users:
             raise ParameterError(
                 f"groups are of {groups.num_users:,} people and there are {self.num_users:,} "
@@ -347,19 +347,19 @@ class PublicPlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplacementShuffler:
-    """Moves answers by noise on a public lattice, so that nobody's neighbours give them away.
+    """Moves reports by noise on a public lattice, so that the order in a group hides their owners.
 
-    Made by `for_groups`, which finds the lattice and the theta of a wanted alpha.
+    Made by `for_groups`, which finds the lattice, and theta for a requested alpha.
 
     Parameters
     ----------
     places : PublicPlaces
-        Where people are.
+        Public places of the people.
     theta : float
-        1 / b for noise of the scale b, in cells; in [0, inf]. 0 is a uniform shuffle of
+        1 / b for noise of scale b, in cells; in [0, inf]. 0 is a uniform shuffle of
         everybody; inf leaves every report in its place, among the reports of the same place.
     groups, alpha : Groups and float, optional
-        What `for_groups` was asked for, which a result reports.
+        Arguments of `for_groups`, which a result reports.
 
     Notes
     -----
@@ -379,7 +379,7 @@ class DisplacementShuffler:
     [1, 1, 3, 4]
     """
 
-    #: What results call it.
+    #: Name in results.
     name: ClassVar[str] = "displacement"
 
     places: PublicPlaces
@@ -407,20 +407,20 @@ class DisplacementShuffler:
         coordinates: ArrayLike | None = None,
         metric: str = "euclidean",
     ) -> Self:
-        """Return a shuffler that is (alpha, groups)-d_sigma-private and moves reports little.
+        """Return an (alpha, groups)-d_sigma-private shuffler with small displacements.
 
         Parameters
         ----------
         groups : Groups
-            Who is hidden among whom.
+            Groups whose internal order is hidden.
         alpha : float
-            The privacy wanted, in [0, inf]: the order inside each group changes the probability of
+            Requested privacy, in [0, inf]: the order inside each group changes the probability of
             any output by a factor of at most e^alpha. 0 is a uniform shuffle of everybody.
         coordinates : array-like of float, shape (num_users, d) or (num_users,), optional
-            Public coordinates. One column counts by rank; without any, people are put into a
-            reference order first.
+            Public coordinates. One column counts by rank; without any, people are first put into a
+            reference order.
         metric : {"euclidean", "haversine", "absolute"}
-            How the coordinates are measured; see `PublicPlaces`.
+            Measure of distance between coordinates; see `PublicPlaces`.
 
         Returns
         -------
@@ -431,7 +431,7 @@ class DisplacementShuffler:
         wanted = require_alpha(alpha)
         places = PublicPlaces.for_groups(groups, wanted, coordinates, metric)
         theta = theta_below(wanted, places.sensitivity(groups))
-        # Where alpha allows less noise than can be drawn, a uniform shuffle hides more.
+        # If alpha allows less noise than can be drawn, a uniform shuffle hides more.
         theta = theta if theta >= SMALLEST_THETA else 0.0
         return cls(places=places, theta=theta, groups=groups, alpha=wanted)
 
@@ -453,7 +453,7 @@ class DisplacementShuffler:
         """Return the expected number of others who hide each person's report.
 
         Sum over the others i of exp(-theta d(c_i, c_v)) for each person v; errs downwards, by a few
-        parts in a hundred. This is what `displaced_epsilon` takes.
+        parts in a hundred. `displaced_epsilon` takes its minimum.
         """
         if self.theta == 0.0:
             return np.full(self.num_users, self.num_users - 1.0)
@@ -465,10 +465,10 @@ class DisplacementShuffler:
         return self._tree.crowds_lower(self.theta)
 
     def noisy_places(self, entropy: Entropy) -> Integers:
-        """Draw the cell at which each person's report is released, exactly of this law.
+        """Draw the cell at which each person's report is released, exactly from this law.
 
-        To be released with the reports, in an order that says nothing, such as a sorted one.
-        Refused for theta = 0: then places are nowhere near the people, and `draw` is uniform.
+        To be released with the reports, in an order that reveals nothing, such as a sorted one.
+        Refused for theta = 0, where places are independent of the people and `draw` is uniform.
         """
         if self.theta == 0.0:
             raise ParameterError("theta = 0 is a uniform shuffle, which has no noisy places")
@@ -479,9 +479,9 @@ class DisplacementShuffler:
         return self.places.cells + noise
 
     def draw(self, entropy: Entropy) -> Integers:
-        """Draw whose report lies where: person i gets the answer of person ``sigma[i]``.
+        """Draw the owners of reports: person i gets the report of person ``sigma[i]``.
 
-        Whoever sees it sees through the shuffle.
+        Any party that sees it can undo the shuffle.
         """
         arrival = UniformShuffler().shuffle(np.arange(self.num_users, dtype=np.int64), entropy)
         if self.theta == 0.0:
@@ -501,7 +501,7 @@ class DisplacementShuffler:
         Returns
         -------
         ndarray
-            A new C-contiguous array of the same shape and type: row i is the report of somebody
+            A new C-contiguous array of the same shape and type: row i is the report of a person
             near person i.
 
         Raises

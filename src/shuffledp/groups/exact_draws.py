@@ -1,14 +1,14 @@
-"""Decisions about one uniform real number, exact: bits are drawn until they settle the question.
+"""Exact decisions about one uniform real number: bits are drawn until they settle the question.
 
 A Mallows model asks such questions as "is U below 1 / (1 + e^theta)?" of a uniform U in [0, 1).
-Compiled loops answer nearly all of them from 32 or 64 bits of U with floats, and stop where the
+Compiled loops answer nearly all of them from 32 or 64 bits of U with floats, and stop if the
 answer lies within the floats' error. This module settles those: it encloses logarithms with
 `decimal`, whose ln is correctly rounded, and draws 64 more bits of the same U as long as the
-enclosure does not decide. So the probability of each answer is the real number meant, however
+enclosure does not decide. So each answer has exactly its real-valued probability, however
 small: it is not rounded to a multiple of 2^-64, which would spoil likelihood ratios in the tails.
 
-Every question here ends with probability 1: the logarithm of a rational is never rational but for
-ln 1 = 0, and U itself falls on a given boundary with probability 0.
+Every question here ends with probability 1: the logarithm of a rational other than 1 is never
+rational, and U itself falls on a given boundary with probability 0.
 
 *Truncated Poisson.* An exact draw of s in {0, ..., n} with P(s) proportional to lambda^s / s!,
 lambda = e^theta - 1.
@@ -31,8 +31,8 @@ exp(-rate abs(k_j)), rate <= theta / sqrt(d): a geometric magnitude, and a sign;
 l1 for the sum of abs(k_j) and l2 for the Euclidean norm, the point is accepted with probability
 exp(rate l1 - theta l2), which is at most 1 because l1 <= sqrt(d) l2. In one dimension rate = theta,
 and all but -0 is accepted. Nearly all draws are decided by floats with a bound on their error; the
-rest by decimals, with more bits of the same uniform numbers. So the masses belong to the
-real numbers meant, tails included.
+rest by decimals, with more bits of the same uniform numbers. So the masses are exactly the real
+numbers of the law, tails included.
 
 Source: ours; inversion of geometric variates and rejection are standard.
 """
@@ -50,21 +50,21 @@ import numpy as np
 from shuffledp.core.arrays import Booleans, Floats, Integers, Words
 from shuffledp.core.entropy import Entropy
 
-#: Relative error that exp and log of the C library may have: 32 units in the last place, where
-#: the usual libraries stay below one. What lies within it is settled with decimals.
+#: Relative error allowed for exp and log of the C library: 32 units in the last place, where the
+#: usual libraries stay below one. Draws within it are settled with decimals.
 LIBRARY_MARGIN = 2.0**-48
 
 WORD_BITS = 64
 _INFINITY = Decimal("Infinity")
 
 
-# Lower and upper bound, for a number of decimal digits to work with.
+# Maps a number of decimal digits to a lower and an upper bound computed with them.
 _Enclosed = Callable[[int], tuple[Decimal, Decimal]]
 
 
 @dataclass(slots=True, kw_only=True)
 class LazyUniform:
-    """A uniform U in [prefix, prefix + 1) / 2^num_bits, of which more bits become known."""
+    """A uniform U in [prefix, prefix + 1) / 2^num_bits, of which more bits can be drawn."""
 
     prefix: int
     num_bits: int = WORD_BITS
@@ -77,7 +77,7 @@ class LazyUniform:
 
     @property
     def digits(self) -> int:
-        """Decimal digits enough to tell neighbouring prefixes apart, with 40 to spare."""
+        """Number of decimal digits that separate neighbouring prefixes, with 40 to spare."""
         return self.num_bits // 3 + 40
 
     def exponential(self, digits: int) -> tuple[Decimal, Decimal]:
@@ -145,7 +145,7 @@ def draw_against_odds(uniform: LazyUniform, weight: int, theta: float) -> bool:
 
 
 def _rounding(digits: int) -> tuple[Context, Context]:
-    """Return decimals of any exponent, rounded down, and up; 1/0 and 0 - 1/0 do not occur."""
+    """Return contexts for decimals of any exponent, rounding down and up; 1/0 does not occur."""
     down, up = (
         Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
         for rounding in (ROUND_FLOOR, ROUND_CEILING)
@@ -154,7 +154,7 @@ def _rounding(digits: int) -> tuple[Context, Context]:
 
 
 def _logs(low: tuple[int, int], high: tuple[int, int], digits: int) -> tuple[Decimal, Decimal]:
-    """Return bounds strictly around the logarithms of two quotients and all between, 1/0 too."""
+    """Return bounds strictly around the logarithms of two quotients and all between, also 1/0."""
     down, up = _rounding(digits)
     lower, upper = -_INFINITY, _INFINITY
     # `ln` rounds to nearest, so the next decimal on either side encloses the true value.
@@ -172,7 +172,7 @@ def _logs(low: tuple[int, int], high: tuple[int, int], digits: int) -> tuple[Dec
 # at most that times 1 / (1 - ratio) <= 2^33. Both sides together: below 2^70.
 ERROR_UNITS = 1 << 70
 _GUARD_BITS = 160
-# Laws kept for further draws. One of 1e7 items has up to 1e5 weights of 60 bytes.
+# Number of laws kept for further draws. One of 1e7 items has up to 1e5 weights of 60 bytes.
 _LAWS_KEPT = 8
 
 
@@ -197,7 +197,7 @@ def draw_truncated_poisson(num_items: int, theta: float, uniform: LazyUniform) -
 def _look_up(
     first: int, sums: tuple[int, ...], is_complete: bool, uniform: LazyUniform
 ) -> int | None:
-    """Return the value that a uniform number gives, None if its bits do not tell."""
+    """Return the value of a uniform number, or None if its bits do not determine it."""
     bits = uniform.num_bits
     # U W lies in [a (W - error), (a + 1) (W + error)) / 2^bits, and must be below C(s) ...
     upper = -((-(uniform.prefix + 1) * (sums[-1] + ERROR_UNITS)) >> bits)
@@ -218,8 +218,8 @@ def _look_up(
 def _weights(num_items: int, theta: float, num_bits: int) -> tuple[int, tuple[int, ...], bool]:
     """Return the cumulative weights C(first), C(first + 1), ... in units, each with its error.
 
-    Units are 2^-P of the mode's weight, P = num_bits + 160, and errors below `ERROR_UNITS`; so are
-    those before ``first``, which comes first. The last of the three says that nothing lies above.
+    Units are 2^-P of the mode's weight, P = num_bits + 160. The errors are below `ERROR_UNITS`, and
+    so are the weights before ``first``, the first result. The last is True if no weight lies above.
     """
     precision = num_bits + _GUARD_BITS
     context = Context(prec=int(0.302 * (precision + 1.45 * theta)) + 20)
@@ -241,14 +241,14 @@ def _weights(num_items: int, theta: float, num_bits: int) -> tuple[int, tuple[in
     return mode - len(below), tuple(sums), mode + len(above) - 1 == num_items
 
 
-#: Smaller theta means noise that whole numbers of 64 bits do not hold comfortably.
+#: For a smaller theta the noise does not safely fit whole numbers of 64 bits.
 SMALLEST_THETA = 2.0**-40
 #: In more dimensions too few proposals are accepted.
 MOST_DIMENSIONS = 8
-# Error of -ln U: rounding U to a float, 2^-53, with room.
+# Absolute error of -ln U: rounding U to a float, 2^-53, with room.
 _ABSOLUTE_MARGIN = 2.0**-50
 _UNIT = 2.0**-64
-# Proposals at a time.
+# Number of proposals at a time.
 _BLOCK = 1 << 17
 
 
@@ -262,9 +262,9 @@ def draw_lattice_noise(
 ) -> Integers:
     """Draw independent points, each of a mass proportional to e^(-theta norm).
 
-    For theta in [2^-40, inf) and up to 8 dimensions. ``margin`` is the error that floats may have;
-    larger is slower and gives the same points, with ``inf`` every draw is settled with decimals.
-    Cost: some 100 to 300 ns a point in one to three dimensions.
+    For theta in [2^-40, inf) and up to 8 dimensions. ``margin`` bounds the error of floats; a
+    larger one is slower and gives the same points, with ``inf`` every draw is settled with
+    decimals. Cost: some 100 to 300 ns a point in one to three dimensions.
     """
     # At most theta / sqrt(d) in exact arithmetic.
     rate = theta if dimensions == 1 else theta / math.sqrt(dimensions) * (1.0 - 2.0**-50)
@@ -296,7 +296,7 @@ def draw_lattice_noise(
 def _passes(
     points: Integers, theta: float, rate: float, entropy: Entropy, margin: float
 ) -> Booleans:
-    """Mask of accepted proposals: -ln U above theta l2 - rate l1."""
+    """Return the mask of accepted proposals: -ln U above theta l2 - rate l1."""
     words = entropy.words(len(points))
     sizes = np.abs(points).astype(np.float64)
     norms, totals = theta * np.sqrt((sizes * sizes).sum(axis=1)), rate * sizes.sum(axis=1)

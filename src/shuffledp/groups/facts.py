@@ -9,9 +9,9 @@ from shuffledp.core.guarantee import Guarantee
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsetPreservation:
-    """A share ``eta`` or more of a subset's reports stays within it, but for a chance of ``delta``.
+    """A share ``eta`` or more of a subset's reports stays within it with probability 1 - ``delta``.
 
-    ``confidence`` is that in simulated shuffles.
+    ``confidence`` is the confidence level of the simulated shuffles.
     """
 
     name: str
@@ -23,9 +23,9 @@ class SubsetPreservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reidentification:
-    """Theorem 4.2 for the smallest group, of ``group_size`` people, that protects somebody.
+    """Theorem 4.2 for the smallest group, of ``group_size`` people, that protects some person.
 
-    ``most_probable`` is an upper bound on the probability that more than half of the rows which an
+    ``most_probable`` is an upper bound on the probability that more than half of the rows that an
     adversary names for ``subset_size`` people are theirs.
     """
 
@@ -70,22 +70,22 @@ class MallowsFacts(GroupFacts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplacementFacts(GroupFacts):
-    """Facts of noise on places: the least number of others who hide a report, in quantiles."""
+    """Facts of noise on places: quantiles of the expected number of others hiding a report."""
 
     expected_crowd: tuple[float, ...]
 
 
-# A shuffle that leaves more than this share of epsilon0 hardly amplifies.
+# With epsilon above this share of epsilon0 a shuffle hardly amplifies.
 _HARDLY = 0.9
 
 
 def amplification_cautions(
     guarantee: Guarantee, epsilon0: float, facts: GroupFacts
 ) -> tuple[str, ...]:
-    """Return a warning if a shuffle within groups amplifies next to nothing.
+    """Return a warning if a shuffle within groups hardly amplifies.
 
-    That is: epsilon is at least nine tenths of epsilon0, and more than twice the lower end (for
-    a uniform shuffle).
+    The condition: epsilon is at least nine tenths of epsilon0, and more than twice the lower end
+    (for a uniform shuffle).
     """
     epsilon, lower = guarantee.epsilon_upper, guarantee.lower or 0.0
     if math.isinf(facts.alpha) or epsilon < _HARDLY * epsilon0 or lower > 0.5 * epsilon:

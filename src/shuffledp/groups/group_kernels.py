@@ -1,12 +1,12 @@
 """Compiled loops of Mallows models, crowds on places, rows of groups, and the majority vote.
 
-For the exact sensitivities people are met in the order of their places, so that the members of
-every group come sorted without any sorting: a group only has to remember how many of its members
-have been met, and where the last one was.
+For the exact sensitivities people are visited in the order of their places, so that the members of
+every group come sorted without any sorting: a group only stores the number of its members visited
+so far, and the place of the last one.
 
 For the majority vote a neighbourhood a is ``members[starts[a]:starts[a + 1]]``, sorted and
-distinct. Coins that break ties come from one uniform word a person by SplitMix64: they play an
-adversary in a simulation, and protect nobody.
+distinct. Coins that break ties come from one uniform word a person by SplitMix64: they belong to
+an adversary in a simulation, and protect nobody.
 """
 
 import math
@@ -22,7 +22,7 @@ _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
 _WORD_UNIT = 2.0**-64
 _HALF_UNIT = 2.0**-32
-# Error of -ln U: rounding U to a float, 2^-53, with room.
+# Absolute error of -ln U: rounding U to a float, 2^-53, with room.
 _ABSOLUTE_MARGIN = 2.0**-50
 # A tree of places: starts and ends of parts, means, mean square distances from them, and boxes.
 Parts = tuple[Integers, Integers, Floats, Floats, Floats, Floats]
@@ -36,8 +36,8 @@ def draw_code(
 ) -> tuple[int, int, bool]:
     """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
 
-    Returns the place to go on from, the number of words used, and whether the last word used is
-    undecided: then the entry at that place is to be settled from it (see ``mallows.py``).
+    Returns the place to continue from, the number of words used, and whether the last word is
+    undecided: it then must settle the entry at that place (see ``mallows.py``).
     """
     num_items = code.size
     used = 0
@@ -59,7 +59,7 @@ def draw_code(
 
 @njit
 def geometric_remainder(word: np.uint64, bound: int, theta: float, margin: float) -> int:
-    """Return floor(-ln U / theta) mod ``bound`` for the U that begins with 64 bits; -2: undecided.
+    """Return floor(-ln U / theta) mod ``bound`` for a U that begins with 64 bits; -2: undecided.
 
     -ln U is known up to ``margin`` times itself (the error of ``log``), an absolute error (of
     rounding U), and ln((w + 1) / w) <= 1 / w (of the bits of U not drawn).
@@ -133,14 +133,14 @@ def take_from_tree(below: NDArray[np.int32], rank: int) -> tuple[int, int]:
 def decode(code: Integers, out: Integers) -> None:
     """Write the permutation of a Lehmer code: out[i] is the code[i]-th smallest item left.
 
-    First each place finds the block of 2^15 items that its item is in; then the places of one
-    block after the other find the item. So each of the two searches stays in the cache, whereas
-    one tree over all items would miss it at every step once there are millions.
+    First each place finds the block of 2^15 items with its item; then the places of one block
+    after the other find the item. So each of the two searches stays in the cache, whereas one
+    tree over millions of items would miss it at every step.
     """
     num_items = code.size
     blocks = plant_tree(num_items, BLOCK_ITEMS)
     filled = np.zeros(blocks.size, dtype=np.int64)
-    # A block of m items is chosen by m places, so where it begins is known beforehand.
+    # A block of m items is chosen by m places, so its start is known beforehand.
     places = np.empty(num_items, dtype=np.uint32)
     ranks = np.empty(num_items, dtype=np.uint16)
     for place in range(num_items):
@@ -163,12 +163,12 @@ def draw_swaps(
     """Swap each place from ``start`` on with an earlier one, or leave it, as far as words go.
 
     The lower half of a word gives the earlier place, the upper half the first 32 bits of the U
-    that is compared with j / (j + e^theta). A word is refused before its upper half is looked at,
-    so that this does not depend on it. Returns the place to go on from, the number of words used,
-    and whether the last word used is undecided.
+    compared with j / (j + e^theta). A word is refused before its upper half is used, so that the
+    refusal does not depend on it. Returns the place to continue from, the number of words used, and
+    whether the last word used is undecided.
     """
     used = 0
-    # From theta = 700 on, no 32 bits but zeros decide, and these are always settled elsewhere.
+    # From theta = 700 on, only the 32 bits 0 are undecided, and these are always settled exactly.
     weight = math.exp(min(theta, 700.0))
     while start < pi.size and used < words.size:
         word = words[used]
@@ -188,12 +188,12 @@ def draw_swaps(
     return start, used, False
 
 
-# Parts no nearer than x / theta are taken as a whole where that costs less than this share, times
-# (1 + x)^2, of what they add: far parts count for little.
+# Parts no nearer than x / theta are taken as a whole if that costs less than this share, times
+# (1 + x)^2, of their contribution: far parts count for little.
 _TOLERANCE = 0.003
-# Parts all of whose people count for less than e^-14 are left out.
+# Parts all of whose people contribute less than e^-14 each are left out.
 _FARTHEST = 14.0
-# Relative error of exp, sqrt and their arguments, with room; it is taken off.
+# Relative error of exp, sqrt and their arguments, with room; it is subtracted.
 _ROUNDING = 2.0**-46
 
 
@@ -242,7 +242,7 @@ def _distance(first: Floats, second: Floats) -> float:
 
 @njit
 def _distance_to_box(point: Floats, low: Floats, high: Floats) -> float:
-    """Return the distance from a point to the nearest one of a box."""
+    """Return the distance from a point to the nearest point of a box."""
     square = 0.0
     for axis in range(point.size):
         gap = max(low[axis] - point[axis], point[axis] - high[axis], 0.0)
@@ -257,7 +257,7 @@ def _weight(theta: float, distance: float, slack: float) -> float:
     return math.exp(-exponent) * (1.0 - _ROUNDING * (1.0 + exponent))
 
 
-# Where rows start, and their columns one after the other.
+# Starts of rows, and their concatenated columns.
 Compressed = tuple[Integers, NDArray[np.int32]]
 
 
@@ -326,10 +326,10 @@ def traverse(
 
 @njit
 def footrule_sensitivities(order: Integers, of_users: Compressed, sizes: Integers) -> Integers:
-    """Return twice the sum, over neighbours in a group, of distance times min(members either side).
+    """Return twice the sum, over gaps in a group, of length times min(members on either side).
 
-    So much is the sum of abs(w_i - w_{g+1-i}): each pair of members that change places passes over
-    every gap between its two.
+    This equals the sum of abs(w_i - w_{g+1-i}): each pair of members that change places passes
+    every gap between its two places.
     """
     user_starts, user_groups = of_users
     met = np.zeros(sizes.size, dtype=np.int64)
@@ -346,7 +346,7 @@ def footrule_sensitivities(order: Integers, of_users: Compressed, sizes: Integer
     return totals
 
 
-# Values of people, and which columns are categories.
+# Values of people, and a mask of columns that are categories.
 Traits = tuple[Floats, Booleans]
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -380,10 +380,10 @@ def dissimilarity(traits: Traits, one: int, other: int) -> float:
 def choose_most_similar(
     rows: Compressed, own: Integers, traits: Traits, words: Words, size: int
 ) -> NDArray[np.int32]:
-    """Return the most similar members of each neighbourhood behind its person, who comes first.
+    """Return the most similar members of each neighbourhood after its person, who comes first.
 
     A list sorted by dissimilarity, then by a random key, takes in each better member: of m
-    members in an order that says nothing, about K ln(m / K) are ever put into a list of K.
+    members in random order, about K ln(m / K) are ever put into a list of K.
     """
     starts, members = rows
     chosen = np.full((own.size, size), -1, dtype=np.int32)

@@ -1,8 +1,8 @@
-"""Compressed rows of groups, each distinct one once: as given, by hops, by distance, the nearest.
+"""Compressed rows of distinct groups: as given, by hops, by distance, or of the nearest.
 
-*Coordinates.* Distances along the surface of the Earth, taken as a sphere, grow with the straight
-line through it, the chord. So all three metrics become straight lines between points, which trees
-can search:
+*Coordinates.* Distances along the surface of the Earth, taken as a sphere, increase with the
+straight line through it, the chord. So all three metrics become straight lines between points,
+which trees can search:
 
 ===========  ==========================================================================
 metric       measured between
@@ -12,10 +12,10 @@ absolute     numbers, as points of one coordinate
 haversine    unit vectors from the middle of the Earth; see `chord_of`
 ===========  ==========================================================================
 
-*Groups by distance.* Whoever is at exactly the radius is inside. Coordinates such as 0.1 are
-rounded when they are stored, and so are distances, so the radius is widened by as much as that can
-amount to; see `_widened`. A group may so gain somebody who is farther than the radius by a rounding
-error, and never lacks anybody who is within: errors fall on the side that hides more.
+*Groups by distance.* A distance of exactly the radius is inside. Coordinates such as 0.1 are
+rounded when they are stored, and so are distances, so the radius is widened by the largest such
+error; see `_widened`. A group may so include a person who is farther than the radius by a rounding
+error, and never lacks a person within it: errors are on the side that hides more.
 """
 
 import math
@@ -31,18 +31,18 @@ from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_edges, require_non_negative
 from shuffledp.core.errors import ParameterError
 
-#: Most people: their numbers must fit 32 bits, with a sign.
+#: Largest number of people: their numbers must fit 32 bits, with a sign.
 MOST_USERS = 2**31 - 1
-#: Most memberships, counted before any is stored: 1 GB of them.
+#: Largest number of memberships, counted before any is stored: 1 GB of them.
 MOST_MEMBERSHIPS = 250_000_000
-#: Memberships worked on at a time, about.
+#: Approximate number of memberships processed together.
 BLOCK_MEMBERSHIPS = 1 << 20
 # Maximum number of cells of the reachability matrix processed together.
 _CELLS_AT_A_TIME = 1 << 24
 
 
 class Rows(NamedTuple):
-    """What a builder of groups returns; see `Groups` for the fields."""
+    """Result of a builder of groups; see `Groups` for the fields."""
 
     num_users: int
     starts: Integers
@@ -59,7 +59,7 @@ def require_users(num_users: SupportsIndex) -> int:
 def require_memberships(count: int, *, remedy: str, at_least: bool = False) -> None:
     """Raise `ParameterError` if groups would have too many memberships; try ``remedy``.
 
-    ``at_least`` says that ``count`` is where counting was given up.
+    ``at_least`` means that ``count`` is where counting was stopped.
     """
     if count > MOST_MEMBERSHIPS:
         raise ParameterError(
@@ -69,7 +69,7 @@ def require_memberships(count: int, *, remedy: str, at_least: bool = False) -> N
 
 
 def one_group(num_users: int, description: str) -> Rows:
-    """Return one group of everybody, chosen by everybody."""
+    """Return one group of everybody, which everybody chose."""
     everybody = np.arange(num_users, dtype=np.int32)
     own = np.zeros(num_users, dtype=np.int64)
     return Rows(num_users, np.array([0, num_users]), everybody, own, description)
@@ -111,7 +111,7 @@ def blocks_of(starts: Integers) -> Iterator[slice]:
 
 
 def ranges(first: Integers, sizes: Integers) -> Integers:
-    """Concatenated ranges first[i], first[i] + 1, ..., each of its own length."""
+    """Return concatenated ranges first[i], first[i] + 1, ..., each of its own length."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if ends.size else 0
     found: Integers = np.arange(total) + np.repeat(first - (ends - sizes), sizes)
@@ -119,7 +119,7 @@ def ranges(first: Integers, sizes: Integers) -> Integers:
 
 
 def starts_of(sizes: Integers) -> Integers:
-    """Start of each row, given the sizes, and the end of the last row."""
+    """Return the start of each row, given the sizes, and the end of the last row."""
     starts = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts
@@ -192,7 +192,7 @@ def groups_by_hops(edges: ArrayLike, *, num_users: SupportsIndex, hops: Supports
     # More than num_users hops reach nobody else.
     steps = min(require_at_least("hops", hops, 0), number)
     pairs, people = require_edges(edges, number)[0].astype(np.int64), np.arange(number)
-    # Who is joined to whom, both ways, and everybody to themselves.
+    # Pairs of joined people, in both directions, and everybody with themselves.
     ends = np.concatenate([pairs, pairs[:, ::-1], np.stack([people, people], axis=1)])
     near = csr_array((np.ones(len(ends), dtype=bool), ends.T), shape=(number, number))
     everybody = eye_array(number, dtype=bool, format="csr")
@@ -215,7 +215,7 @@ def groups_by_hops(edges: ArrayLike, *, num_users: SupportsIndex, hops: Supports
     return distinct_rows(Rows(number, starts, np.concatenate(blocks), people, description))
 
 
-#: The names of the metrics, and how many columns each takes (None: any number).
+#: Names of the metrics, and the number of columns of each (None: any number).
 METRICS: dict[str, int | None] = {"euclidean": None, "haversine": 2, "absolute": 1}
 #: Mean radius of the Earth in metres (Moritz, "Geodetic Reference System 1980", R1). Real
 #: distances differ from those on the sphere by up to 0.56 %.
@@ -226,7 +226,7 @@ _LIMITS = {"haversine": (("latitude", 90.0), ("longitude", 180.0))}
 
 
 class Places(NamedTuple):
-    """The distinct places of people: ``points`` (g, d), ascending, and ``place_of`` each person."""
+    """Distinct places of people: ``points`` (g, d), ascending, and each person's ``place_of``."""
 
     points: Floats
     place_of: Integers
@@ -246,7 +246,7 @@ def require_metric(metric: str, num_columns: int) -> str:
 
 
 def first_fault(points: Floats, metric: str) -> tuple[int, int, str] | None:
-    """Return row, column and what is wrong there with the first unusable coordinate, or None."""
+    """Return row, column and fault of the first unusable coordinate, or None."""
     named = _LIMITS.get(metric, (("coordinate", LARGEST_COORDINATE),) * points.shape[1])
     limits = np.array([limit for _, limit in named])
     is_bad = ~(np.abs(points) <= limits)  # so that NaN is bad
@@ -261,7 +261,7 @@ def first_fault(points: Floats, metric: str) -> tuple[int, int, str] | None:
 
 
 def distinct_places(points: ArrayLike, metric: str) -> Places:
-    """Check coordinates and return the distinct places among them, in the space of the metric.
+    """Check coordinates and return their distinct places, in the space of the metric.
 
     For ``"haversine"`` these are unit vectors: a pole is one place whatever the longitude, and the
     date line is one line.
@@ -305,14 +305,14 @@ def points_of_people(coordinates: ArrayLike, metric: str, num_users: int) -> Flo
 
 
 def chord_of(metres: float) -> float:
-    """Return the chord between points so far apart, in radii of the Earth; at most 2."""
+    """Return the chord between points at this distance, in radii of the Earth; at most 2."""
     return 2.0 * math.sin(min(metres / (2.0 * EARTH_RADIUS), math.pi / 2.0))
 
 
 def _unit_vectors(degrees: Floats) -> Floats:
     """Return points (n, 3) of the unit sphere from latitudes and longitudes (n, 2)."""
     latitude = np.radians(degrees[:, 0])
-    # The same meridian by two names, which sines would tell apart by their rounding.
+    # The same meridian by two names, which sines would separate by their rounding.
     longitude = np.radians(np.where(degrees[:, 1] == -180.0, 180.0, degrees[:, 1]))
     across = np.where(np.abs(degrees[:, 0]) == 90.0, 0.0, np.cos(latitude))
     vectors = (across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude))
@@ -320,9 +320,9 @@ def _unit_vectors(degrees: Floats) -> Floats:
 
 
 _REMEDY = "a smaller radius, groups of a stated size, group_size=..."
-# Angles up to pi, rounded, turned into radians and into sines, put unit vectors at most 13 units
-# of 2^-53 away from where they belong. `_widened` allows for sqrt(3) times this, each. That is
-# 40 nm on the ground, and a metre for radii of half the circumference, where chords hardly grow.
+# Angles up to pi, rounded, converted to radians and to sines, put unit vectors at most 13 units
+# of 2^-53 away from the exact ones. `_widened` allows for sqrt(3) times this, each: 40 nm on the
+# ground, and a metre for radii of half the circumference, where chords hardly grow.
 _ROUNDING_OF_UNIT_VECTORS = 8.0
 
 
@@ -360,7 +360,7 @@ def groups_by_distance(
 
 
 def _widened(reach: float, largest: float, num_columns: int) -> float:
-    """Return a reach in which rounding errors hide nobody who is at the distance or nearer.
+    """Return a reach in which rounding errors exclude nobody at the distance or nearer.
 
     With u = 2^-53: two coordinates of size at most X, rounded from the numbers meant, change a
     distance by at most 2 u sqrt(d) X; subtracting, squaring and adding d of them changes it by a
@@ -368,7 +368,7 @@ def _widened(reach: float, largest: float, num_columns: int) -> float:
     All that is below 4 u (sqrt(d) X + d reach).
     """
     if reach == 0.0:
-        return 0.0  # equal values are equal however they were rounded
+        return 0.0  # equal values are rounded equally
     slack = 2.0**-51 * (num_columns**0.5 * largest + num_columns * reach)
     return float(reach + slack)
 
@@ -410,9 +410,9 @@ def groups_of_nearest(
 ) -> Rows:
     """Return the group of each person, the person and the nearest others.
 
-    Others are taken by distance, as computed in double precision; who counts among those at one
-    distance is arbitrary. People of one place share a group, unless there are more of them than
-    ``group_size``: who is not in it takes the place of another. Cost: O(n (log n + group_size)) in
+    Others are taken by distance, as computed in double precision; the choice among equally distant
+    people is arbitrary. People of one place share a group, unless there are more of them than
+    ``group_size``: a person outside replaces another. Cost: O(n (log n + group_size)) in
     two or three dimensions, by a k-d tree. Memory: twice the result.
     """
     from scipy.spatial import cKDTree
@@ -429,7 +429,7 @@ def groups_of_nearest(
     description = f"each person and the {others}"
     if size == num_users:
         return one_group(num_users, description)
-    # One group a place, and one for each of its people who is not among the nearest.
+    # One group for each place, and one for each of its people who is not among the nearest.
     total = size * int((1 + np.maximum(np.bincount(place_of) - size, 0)).sum())
     require_memberships(total, remedy="a smaller group_size=...")
     tree, num_places = cKDTree(places.points[place_of]), len(places.points)

@@ -1,4 +1,4 @@
-"""Groups of a survey's respondents, from the columns and files that say who belongs together."""
+"""Groups of a survey's respondents, from columns and files that define who shares a group."""
 
 import math
 import re
@@ -46,7 +46,7 @@ def read_coordinates(
 ) -> Floats:
     """Read the public coordinates of each person, latitude before longitude: finite, in file order.
 
-    The metric decides how many columns and which values there may be. `DataError` names row and
+    The metric determines the number of columns and the valid values. `DataError` names row and
     column of a value that is missing, no number or out of range: everybody needs a place.
     ``ways`` of reading as in `open_column`: csv_separator, header, decimal, missing_texts.
     """
@@ -82,8 +82,8 @@ def read_groups(
 
     A Parquet file of two columns, the name of a group and a member of it; or text, in the forms
     that `read_edges` takes. Without ``ids`` members are named by their number, from 0. The first
-    line is taken for a header if its second field stands for nobody, and neither field occurs again
-    in its column.
+    line counts as a header if its second field names nobody, and neither field occurs again in its
+    column.
     """
     import polars as pl
 
@@ -108,19 +108,19 @@ def read_groups(
     return tuple(np.asarray(part, dtype=np.int64) for part in parts)
 
 
-#: What shuffles within groups, by the name of the shuffler.
+#: Shufflers within groups.
 GroupShuffler = MallowsShuffler | DisplacementShuffler
 _WAYS = "by columns, by a graph, or by a file of groups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    r"""How groups are formed; `open` forms them for a table.
+    r"""Definition of groups; `open` forms them for a table.
 
     Parameters
     ----------
     by : tuple of str
-        Public columns that say where people are; with ``radius`` or ``group_size``.
+        Public columns that locate people; with ``radius`` or ``group_size``.
     metric : {"euclidean", "haversine", "absolute"}, optional
         Distance between two people. By default absolute difference for one column, Euclidean
         distance for several.
@@ -171,19 +171,19 @@ class Grouping:
 
     @property
     def metric_used(self) -> str:
-        """The metric, chosen by the number of columns where none was given."""
+        """Metric, by default chosen by the number of columns."""
         return self.metric or ("absolute" if len(self.by) == 1 else "euclidean")
 
     @property
     def public_columns(self) -> tuple[str, ...]:
-        """Columns of the table that forming the groups makes use of."""
+        """Columns of the table from which the groups are formed."""
         return self.by or ((self.id_column,) if self.id_column else ())
 
     def within(self, reach: str) -> "Grouping":
-        """Return groups of all people within a reach, whatever these groups' sizes are.
+        """Return groups of all people within a reach, whatever the sizes of these groups.
 
-        A radius for groups by columns, also where those have a size; a number of hops for a graph;
-        else another file of groups.
+        The reach is a radius for groups by columns, also for groups of a given size; a number of
+        hops for a graph; otherwise another file of groups.
         """
         if self.by:
             return replace(self, radius=reach, group_size=None)
@@ -197,7 +197,7 @@ class Grouping:
             ) from None
 
     def describe(self) -> str:
-        """Say in a few words who shares a group."""
+        """Return a short description of the groups."""
         if self.radius is not None:
             measured = f"{', '.join(self.by)}, {self.metric_used} distance"
             return f"people within {self.radius} of each other ({measured})"
@@ -226,7 +226,7 @@ class Grouping:
         return self._opened(groups)
 
     def _opened(self, groups: Groups, coordinates: Floats | None = None) -> "OpenedGroups":
-        """Return groups that say how they were formed."""
+        """Return groups with the description of how they were formed."""
         named = replace(groups, description=self.describe())
         return OpenedGroups(groups=named, grouping=self, coordinates=coordinates)
 
@@ -255,7 +255,7 @@ def _distance(radius: float | str, metric: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedGroups:
-    """The groups of a table's people, in its order, and where people are if by columns."""
+    """Groups of a table's people, in its order, and coordinates if formed by columns."""
 
     groups: Groups
     grouping: Grouping

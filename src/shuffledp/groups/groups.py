@@ -1,7 +1,7 @@
-"""``Groups``: who is hidden among whom, as overlapping groups in compressed rows.
+"""``Groups``: overlapping groups of people, within which the order is hidden, as compressed rows.
 
-A shuffle within groups hides how answers are ordered inside each group. A group is given by public
-data: the people nearby, the friends of somebody, a household. People who have the same group
+A shuffle within groups hides the order of the answers inside each group. A group is defined by
+public data: the people nearby, the friends of a person, a household. People with the same group
 share one copy of it: 32,561 people of 73 ages have at most 73 groups by age.
 """
 
@@ -31,23 +31,23 @@ from shuffledp.groups.group_rows import (
 class Groups:
     """Overlapping groups of people, each distinct group once.
 
-    Made by `from_distance`, `from_graph`, `from_nearest` or `from_sets`, which promise that
-    everybody is in a group. The constructor takes any groups as they are.
+    Made by `from_distance`, `from_graph`, `from_nearest` or `from_sets`, which guarantee that
+    everybody is in a group. The constructor takes any groups.
 
     Parameters
     ----------
     num_users : int
         Number of people, >= 1. They are numbered from 0.
     starts : ndarray of int64, shape (g + 1,)
-        Where the groups start: the members of group a are ``members[starts[a]:starts[a + 1]]``,
+        Starts of the groups: the members of group a are ``members[starts[a]:starts[a + 1]]``,
         at least one of them. Kept as a read-only view.
     members : ndarray of int32, shape (m,)
         Numbers of people, ascending and distinct within each group. Kept as a read-only view.
     group_of : ndarray of int64, shape (num_users,), optional
-        Which group each person chose; it contains the person. None where groups were given
-        without saying whose they are. Kept as a read-only view.
+        Group that each person chose, which contains the person. None for groups without owners.
+        Kept as a read-only view.
     description : str
-        What the groups are, for reports: ``"people within 5,000 m of each other"``.
+        Description of the groups, for reports: ``"people within 5,000 m of each other"``.
 
     Notes
     -----
@@ -72,7 +72,7 @@ class Groups:
         for name, dtype in (("starts", np.int64), ("members", np.int32), ("group_of", np.int64)):
             if (array := getattr(self, name)) is not None:
                 object.__setattr__(self, name, read_only(np.ascontiguousarray(array, dtype=dtype)))
-        # Compiled loops trust these.
+        # Compiled loops rely on these properties.
         sizes, outside = self.sizes, (self.members < 0) | (self.members >= self.num_users)
         ends = self.starts[0], self.starts[-1]
         if ends != (0, self.members.size) or sizes.min(initial=1) < 1 or outside.any():
@@ -94,9 +94,9 @@ class Groups:
             degrees; for ``"absolute"`` one column.
         radius : float
             Largest distance, >= 0: in metres for ``"haversine"``, else in units of the points.
-            Whoever is at exactly this distance is inside, rounding errors notwithstanding.
+            A distance of exactly the radius is inside, whatever the rounding errors.
         metric : {"euclidean", "haversine", "absolute"}
-            How to measure: along a straight line, along the surface of the Earth, or as the
+            Measure of distance: along a straight line, along the surface of the Earth, or the
             difference of one number.
 
         Examples
@@ -119,7 +119,7 @@ class Groups:
         edges : array-like of int, shape (m, 2)
             Pairs of people, in either direction. Self-loops and repeated edges do nothing.
         num_users : int
-            Number of people, >= 1. Who has no edge is alone in a group.
+            Number of people, >= 1. A person without edges is alone in a group.
         hops : int
             Largest number of steps, >= 0.
 
@@ -158,7 +158,7 @@ class Groups:
     def from_sets(
         cls, sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex
     ) -> Self:
-        """Take groups as they are given, such as households.
+        """Take groups as given, such as households.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Groups:
         return self.group(self.group_of[require_at_least("user", user, 0)])
 
     def size_protecting(self) -> Integers:
-        """Return the size of the largest group that each person is in: int64, shape (num_users,).
+        """Return the size of the largest group of each person: int64, shape (num_users,).
 
         1 for people who are alone in all their groups, 0 for people in no group: both are hidden
         among nobody.
@@ -214,7 +214,7 @@ class Groups:
         return largest
 
     def cautions(self) -> tuple[str, ...]:
-        """Cautions about these groups for the data owner, one sentence each."""
+        """Return cautions about these groups for the data owner, one sentence each."""
         alone = int(np.count_nonzero(self.size_protecting() <= 1))
         if alone == self.num_users:
             return (
@@ -241,8 +241,8 @@ class Groups:
 class Memberships:
     """Groups in compressed rows, by group and by person: starts, and members or groups ascending.
 
-    Reference orders go from people to their groups as often as from groups to their members;
-    turning the rows round costs one pass, and is done once for all the orders that are tried.
+    Reference orders need the groups of people as often as the members of groups; transposing
+    the rows costs one pass, and is done once for all orders that are tried.
     """
 
     groups: Groups
@@ -252,7 +252,7 @@ class Memberships:
 
     @classmethod
     def of(cls, groups: Groups) -> Self:
-        """Turn the rows of groups round. Cost: O(memberships); memory: 4 bytes a membership."""
+        """Transpose the rows of groups. Cost: O(memberships); memory: 4 bytes a membership."""
         from scipy.sparse import csr_array
 
         rows = groups.starts, groups.members

@@ -1,4 +1,4 @@
-"""The Mallows models, permutations that prefer those near the identity, and the shuffle by them.
+"""Mallows models, laws of permutations that prefer those near the identity, and their shuffles.
 
 *Kendall*, the inversions. The Lehmer code of pi counts, for each place i, the later places with
 smaller items: v_i in {0, ..., n - 1 - i}. Permutations and codes are in bijection, and the
@@ -95,7 +95,7 @@ from shuffledp.groups.reference_orders import (
 #: Places are drawn from halves of 64-bit words.
 MAX_ITEMS = 2**32 - 1
 
-#: Terms that `displacement_law` adds up at most: a few seconds' work.
+#: Largest number of terms that `displacement_law` adds up: a few seconds' work.
 MAX_TERMS = 5 * 10**8
 # A truncated geometric variate exceeds 50 / theta with probability below e^-50 = 2e-22.
 _TAIL_EXPONENT = 50.0
@@ -105,7 +105,7 @@ _MAX_RANGE = 2**32
 def displacement_law(num_items: int, theta: float, place: int) -> tuple[Integers, Floats]:
     """Return consecutive displacements pi[place] - place and their probabilities.
 
-    What is left out has probability below 1e-21. `ParameterError` if more than 5e8 terms would be
+    Omitted displacements have probability below 1e-21. `ParameterError` if more than 5e8 terms are
     needed. Cost: O(n + W^2) for W = min(n, 50 / theta), about 30 ns a term; memory O(n).
     """
     n = num_items
@@ -147,13 +147,13 @@ def _log_q_factorials(num_items: int, theta: float) -> Floats:
 
 
 def _times(theta: float, counts: Floats | Integers) -> Floats:
-    """Return theta times each count, without 0 inf, nor what is too large for a float."""
+    """Return theta times each count, capped so that neither 0 inf nor an overflow occurs."""
     return min(theta, 1e6) * counts.astype(np.float64)
 
 
-# D_d / d! is 1/e to all digits from here on.
+# From this d on D_d / d! is 1/e to all digits.
 _DERANGEMENT_TERMS = 20
-# Beyond this every e^(-theta d), d >= 2, is 0 as a float.
+# Above this theta every e^(-theta d), d >= 2, is 0 as a float.
 _IDENTITY_THETA = 1e4
 _WORDS_AT_A_TIME = 1 << 15
 _HALF_BITS, _HALF = 32, 1 << 32
@@ -334,7 +334,7 @@ def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Intege
     """Return a permutation that fixes a random set of places, and is uniform on the others.
 
     One uniform shuffle gives both: the first n - num_forced items are a uniform set in uniform
-    order, and order and set are independent. Others may come out fixed, too.
+    order, and order and set are independent. Other places may happen to be fixed, too.
     """
     pi = np.arange(num_items, dtype=np.int64)
     if num_forced < num_items:
@@ -350,7 +350,7 @@ def draw_by_swaps(
 ) -> Integers:
     """Draw a permutation with probability proportional to e^(-theta swaps), exactly.
 
-    ``margin`` is the relative error that floats may have; larger is slower and gives the same
+    ``margin`` bounds the relative error of floats; a larger one is slower and gives the same
     permutation, with ``inf`` every swap is settled with decimals.
     """
     from shuffledp.groups.group_kernels import draw_swaps
@@ -375,7 +375,7 @@ def draw_lehmer_code(
 ) -> Integers:
     """Draw the Lehmer code of a permutation, exactly, for theta in (0, inf).
 
-    ``margin`` is the error that floats may have; larger is slower and gives the same code, with
+    ``margin`` bounds the error of floats; a larger one is slower and gives the same code, with
     ``inf`` every entry is settled with decimals. Cost: 30 to 60 ns an entry.
     """
     from shuffledp.groups.group_kernels import draw_code
@@ -398,9 +398,9 @@ def _fill(
     settle: Callable[[int, int], bool],
     entropy: Entropy,
 ) -> None:
-    """Draw all places by a compiled loop; what it leaves undecided, ``settle`` does.
+    """Draw all places by a compiled loop; ``settle`` draws the places that it leaves undecided.
 
-    That one is given the place and the word, and says whether the place is done.
+    ``settle`` takes the place and the word, and returns True if the place is done.
     """
     place, end = places.start, places.stop
     while place < end:
@@ -444,26 +444,26 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
     model : MallowsModel
         The law of the permutation, in the coordinates of the reference order.
     place : int
-        Where the person stands in the reference order, in [0, n - 1].
+        Place of the person in the reference order, in [0, n - 1].
 
     Returns
     -------
     ndarray of float64, shape (n,)
-        Read-only, with sum 1. Right to 1e-12 in total variation for "hamming" and "cayley"; each to
-        a relative n 1e-15 for "kendall", where what adds up to less than 1e-21 is 0.
+        Read-only, with sum 1. Total variation error at most 1e-12 for "hamming" and "cayley";
+        relative errors n 1e-15 for "kendall", where entries that add up to less than 1e-21 are 0.
 
     Raises
     ------
     ParameterError
-        If the place is out of range, or it would take more than some seconds (see
+        If the place is out of range, or the computation would take more than some seconds (see
         `displacement_law`).
 
     Notes
     -----
     All three distances are the same for a permutation and its inverse. So the place of an item has
-    the law of the item at its place. Under "hamming" and "cayley" all permutations that come from
-    one another by renaming are equally likely, so an item that moves is equally likely anywhere
-    else. Under "kendall" it is near: people at the ends of the order move less than others.
+    the law of the item at its place. Under "hamming" and "cayley" all permutations that differ only
+    by renaming are equally likely, so an item that moves is equally likely anywhere else. Under
+    "kendall" it stays near: people at the ends of the order move less than others.
 
     Examples
     --------
@@ -481,7 +481,7 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
     if isinstance(model, HammingMallows):
         stays = 1.0 - model.mean_distance() / n
     else:
-        # The last item is swapped or not, and all are like the last.
+        # The last item is swapped or not, and all items have the same law as the last.
         stays = 1.0 / (1.0 + (n - 1) * math.exp(-model.theta))
     law = np.full(n, (1.0 - stays) / max(n - 1, 1))
     law[start] = stays
@@ -490,19 +490,19 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MallowsShuffler:
-    """Permutes answers near where they were, so that nobody's neighbours give them away.
+    """Permutes reports near their places, so that the order in a group hides their owners.
 
-    Made by `for_groups`, which finds a reference order and the theta of a wanted alpha.
+    Made by `for_groups`, which finds a reference order, and theta for a requested alpha.
 
     Parameters
     ----------
     reference : ReferenceOrder
-        Where people stand while they are shuffled, and the rank distance of the model.
+        Order of the people for the shuffle, and the rank distance of the model.
     theta : float
         Concentration of the Mallows model, in [0, inf]: 0 is a uniform shuffle of everybody, inf
-        leaves all as it was.
+        changes nothing.
     groups, alpha : Groups and float, optional
-        What `for_groups` was asked for, which a result reports.
+        Arguments of `for_groups`, which a result reports.
 
     Notes
     -----
@@ -523,7 +523,7 @@ class MallowsShuffler:
     [1, 1, 3, 4]
     """
 
-    #: What results call it.
+    #: Name in results.
     name: ClassVar[str] = "mallows"
 
     reference: ReferenceOrder
@@ -544,14 +544,14 @@ class MallowsShuffler:
         coordinates: ArrayLike | None = None,
         metric: str = "euclidean",
     ) -> Self:
-        """Return a shuffler that is (alpha, groups)-d_sigma-private and moves people little.
+        """Return an (alpha, groups)-d_sigma-private shuffler with small displacements.
 
         Parameters
         ----------
         groups : Groups
-            Who is hidden among whom.
+            Groups whose internal order is hidden.
         alpha : float
-            The privacy wanted, in [0, inf]: the order inside each group changes the probability of
+            Requested privacy, in [0, inf]: the order inside each group changes the probability of
             any output by a factor of at most e^alpha. 0 is a uniform shuffle of everybody; inf
             shuffles nothing.
         distance : {"kendall", "hamming", "cayley"}
@@ -566,7 +566,7 @@ class MallowsShuffler:
             group is one person, there is nothing to hide, and theta is inf.
         """
         wanted = require_alpha(alpha)
-        mallows_model(distance, groups.num_users, 0.0)  # refuses what cannot be drawn
+        mallows_model(distance, groups.num_users, 0.0)  # refuses laws that cannot be drawn
         reference = choose_reference_order(
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
@@ -584,7 +584,7 @@ class MallowsShuffler:
         return mallows_model(self.reference.distance, self.reference.num_users, self.theta)
 
     def alpha_for(self, groups: Groups) -> float:
-        """Return the alpha that this shuffler gives to any groups of the same people.
+        """Return the alpha of this shuffler for any groups of the same people.
 
         theta Delta(groups), never below the exact product; the paper's Theorem 4.4, for the exact
         sensitivity. Inf if theta is inf and some group has two members. Cost: O(memberships).
@@ -595,7 +595,7 @@ class MallowsShuffler:
     def draw(self, entropy: Entropy) -> Integers:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.
 
-        Exactly of this law given uniform words. Whoever sees it sees through the shuffle.
+        Exactly from this law given uniform words. Any party that sees it can undo the shuffle.
         """
         order = self.reference.order
         sigma = np.empty_like(order)
@@ -615,8 +615,8 @@ class MallowsShuffler:
         Returns
         -------
         ndarray
-            A new C-contiguous array of the same shape and type: row i is the report of some
-            person near i in the reference order.
+            A new C-contiguous array of the same shape and type: row i is the report of a person
+            near i in the reference order.
 
         Raises
         ------

@@ -1,11 +1,11 @@
-"""What a shuffle within groups guarantees: central bounds, d_sigma-privacy, re-identification.
+"""Guarantees of a shuffle within groups: central bounds, d_sigma-privacy, re-identification.
 
 *A Mallows model.* All n users run one randomizer; z'_j = y'_pi(j) along a public order of the
-users, and pi has a Mallows law with the parameter theta. Two results, of which the smaller counts,
-and epsilon0.
+users, and pi has a Mallows law with the parameter theta. The bound is the least of two results and
+epsilon0.
 
-*Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound by how much
-exchanging two entries of pi inside a block can change the distance (Cayley 1, Hamming 2, Kendall
+*Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound the change
+of the distance when two entries of pi inside a block are exchanged (Cayley 1, Hamming 2, Kendall
 2 L - 3), and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
 
 *Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
@@ -16,28 +16,28 @@ the release Q_x is a uniform shuffle of the window, post-processed. If along eac
 probabilities lie between M e^-alpha_w and M times their mean, P_x <= M Q_x <=
 M (e^eps Q_x' + delta) <= e^(eps + alpha_w) P_x' + M delta. Kendall: inversions with values outside
 the window stay, so d is a constant plus d(rho). Cayley: the cycles of tau pi that meet the window
-are those of tau times the first-return map of pi; the same. Hamming: if pi shows b of the window's
+are cycles of tau times the first-return map of pi; the same. Hamming: if pi shows b of the window's
 places users of the window, of which F_b match, probabilities are proportional to e^(theta F_b); the
 ratios e^(theta b)/E e^(theta F_b) and E e^(theta F_b) grow with b, as F_(b+1) <= F_b + 1, and b = w
 is possible.
 
-What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
+A lower bound for any analysis of a uniform shuffle of all n holds here too.
 
-*Displacement*: each report is released at its user's public place plus noise. What is seen is the
+*Displacement*: each report is released at its user's public place plus noise. The release is the
 multiset of (noisy place, report). For the victim v let kappa_i be e^(-theta d(c_i, c_v)) and N a
 sum of independent coins with these chances, i != v. With D(m) for a uniform shuffle of m users,
 delta(epsilon) <= E[D(N + 1)].
 
-All that is asked for is a number M that no victim's sum of kappa_i is below: N has at most k with a
+It needs only a number M that no victim's sum of kappa_i is below: N has at most k with a
 probability no larger than under Poisson(M), for k <= M - 1, which is bounded by Chernoff and
-Stirling. What no analysis of a uniform shuffle of all n can go below is unavoidable here too.
+Stirling. A lower bound for any analysis of a uniform shuffle of all n holds here too.
 
 Source of both: ours; docs/results/grouped.md has the proofs.
 
-*Odds.* An (alpha, G)-d_sigma-private release moves the odds of two values of a person by at most
-e^alpha, for an adversary with any prior who knows every report outside the person's group, who sent
-each of those, and the bag of reports of the group (Theorem 4.1). What that bag tells is not bounded
-by alpha; that is what epsilon0 is for.
+*Odds.* An (alpha, G)-d_sigma-private release changes the odds of two values of a person by at most
+e^alpha, for an adversary with any prior who knows every report outside the person's group, its
+sender, and the multiset of reports of the group (Theorem 4.1). The information in that multiset is
+not bounded by alpha, but by epsilon0.
 
 *Re-identification.* The adversary sees z and names k rows; more than k/2 of them hold a report of
 the k users of a set I, inside one group of r, with a probability of at most
@@ -46,7 +46,7 @@ the k users of a set I, inside one group of r, with a probability of at most
 
 where Hyp(N, K, d) counts the marked among d drawn without replacement from N with K marked, if all
 of the group run one randomizer and the shuffle does not depend on the reports. The paper has the
-same with floor((r - k)/k) for R, which is never larger: cut the others at random into so many
+same with floor((r - k)/k) for R, which is never larger: cut the others at random into that many
 disjoint sets of k; at most one has more than half of k marks.
 
 *Proof.* Fix the release z and the rows H named. A permutation s wins if more than k/2 of the rows
@@ -97,11 +97,11 @@ from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFam
 
 
 class _Distance(NamedTuple):
-    """What the results need to know of a rank distance, for w consecutive places."""
+    """Functions of a rank distance that the results use, for w consecutive places."""
 
     widest: Callable[[int], int]  # Delta_w
     mean: Callable[[int], float]  # at least the mean of a uniform permutation
-    exchange: int | None  # b for a block of everybody; None where it grows with the block
+    exchange: int | None  # b for a block of everybody; None if it grows with the block
 
 
 _DISTANCES = {
@@ -112,7 +112,7 @@ _DISTANCES = {
 }
 MALLOWS_DISTANCES = tuple(_DISTANCES)
 
-# What the numbers rest on; a Bound repeats it because it is part of the claim.
+# Assumptions of the numbers; a Bound repeats them because they are part of the claim.
 MALLOWS_ASSUMPTIONS = (
     "The adversary sees the shuffled rows in order, and knows the public columns, the groups, the "
     "reference order and theta: none of them depends on the private values.",
@@ -124,16 +124,16 @@ MALLOWS_ASSUMPTIONS = (
 )
 _SOURCE = "derived in the shuffledp documentation, results/grouped"
 
-# A thinned crowd smaller than this hides nobody; a mass below it loses digits to underflow.
+# A thinned crowd smaller than this hides nobody; a smaller mass loses digits to underflow.
 _FEWEST_HIDING = 1e-2
 
 # Relative error of e^(-theta b), with room; kappa is rounded down by it.
 _ROUNDING = 1e-14
 
-# Beyond this e^-x underflows; nothing is left of a crowd long before.
+# Above this e^-x underflows; the crowd is negligible long before.
 _LARGEST_EXPONENT = 700.0
 
-# Growth of the windows that are tried: a finer grid gains less than one part in a hundred.
+# Growth factor of the windows that are tried: a finer grid gains less than one part in a hundred.
 _WINDOW_GROWTH = 1.5
 
 
@@ -208,9 +208,9 @@ def grouped_epsilon(
     num_users : int
         Number n of honest users, 1 to 1e15. All of them are rows of the release.
     theta : float
-        Of the Mallows model, in [0, inf]; 0 shuffles uniformly, inf leaves the order alone.
+        Parameter of the Mallows model, in [0, inf]; 0 shuffles uniformly, inf keeps the order.
     distance : {"kendall", "hamming", "cayley"}
-        Of the Mallows model.
+        Rank distance of the Mallows model.
     delta : float
         Central failure probability, in [0, 1).
     with_lower : bool
@@ -219,8 +219,8 @@ def grouped_epsilon(
     Returns
     -------
     Bound
-        On epsilon in nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards.
-        The groups do not enter: the number holds whatever they are.
+        Bound on epsilon in nats. ``upper`` errs upwards and is proved; ``lower`` errs downwards.
+        The number does not depend on the groups, and holds for any.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def grouped_epsilon(
     Notes
     -----
     The smallest of the thinned and window results above and of epsilon0. Cost: a few calls of the
-    accountant, tenths of a second whatever n.
+    accountant, tenths of a second for any n.
 
     Source: ours; docs/results/grouped.md.
 
@@ -271,7 +271,7 @@ def grouped_epsilon(
         while size >= 2:
             alpha, log_factor = _window(distance, size, theta)
             inner = delta * math.exp(-log_factor) * (1.0 - _ROUNDING)
-            # A uniform shuffle of everybody, and so of each window, has no less than this.
+            # A lower bound on the value of a uniform shuffle of everybody, and so of each window.
             may_win = alpha + uniform.upper < min(each.upper for each in found)
             if may_win and inner > max(profile.delta0, SMALLEST_DELTA):
                 bound = account_epsilon(profile, num_users=size, delta=inner, with_lower=False)
@@ -281,7 +281,7 @@ def grouped_epsilon(
     return least_over(found, uniform.lower)
 
 
-# What the numbers rest on; a Bound repeats it because it is part of the claim.
+# Assumptions of the numbers; a Bound repeats them because they are part of the claim.
 DISPLACEMENT_ASSUMPTIONS = (
     "The adversary sees the reports with their noisy places, in no order that tells whose they "
     "are, and knows the public places and theta: none of them depends on the private values.",
@@ -291,7 +291,7 @@ DISPLACEMENT_ASSUMPTIONS = (
     "Neighbouring datasets differ in one user's value; who takes part is public.",
 )
 
-# Levels of the crowd near its mean, in standard deviations below; the others are `tail_targets`.
+# Levels of the crowd near its mean, in standard deviations below; `tail_targets` has the others.
 _NEAR = (0.4, 0.9)
 
 # Largest share of the requested delta spent on crowds smaller than all levels.
@@ -302,10 +302,10 @@ _ULP = math.ulp(1.0)
 
 
 def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
-    """Return the law of 1 + N for any independent coins whose chances add up to ``mean`` or more.
+    """Return the law of 1 + N for independent coins whose chances sum to ``mean`` or more.
 
-    Sizes err downwards, misses upwards; None where the mean is below 1. ``delta`` is about what the
-    central delta will be: sizes are chosen so that little of it is lost. Any value is safe.
+    Sizes err downwards, misses upwards; None if the mean is below 1. ``delta`` is about the size of
+    the central delta: sizes are chosen so that little of it is lost. Any value is safe.
     """
     most = require_non_negative("mean", mean)
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
@@ -318,12 +318,12 @@ def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
 
 
 def _poisson_tail(count: int, mean: float) -> float:
-    """Return a bound of Pr[Poisson(mean) <= count] for 0 <= count <= mean - 1, rounded up."""
+    """Return an upper bound on Pr[Poisson(mean) <= count], 0 <= count <= mean - 1, rounded up."""
     if count == 0:
         return min(math.exp(-min(mean, 700.0)) * (1.0 + 1e-12), 1.0)
     share = (count - mean) / mean
     height = mean * ((1.0 + share) * math.log1p(share) - share)
-    # Differences are good to a few ulps of the numbers before them.
+    # Differences are accurate to a few ulps of the numbers before them.
     height -= 8.0 * _ULP * (mean - count + 1.0)
     exponential = math.exp(-min(max(height, 0.0), 700.0))
     factor = 1.0 / (math.sqrt(2.0 * math.pi * count) * -share)
@@ -360,8 +360,8 @@ def displaced_epsilon(
     Returns
     -------
     Bound
-        On epsilon in nats, for every user. ``upper`` errs upwards and is proved;
-        ``lower`` errs downwards. Groups and alpha do not enter.
+        Bound on epsilon in nats, for every user. ``upper`` errs upwards and is proved;
+        ``lower`` errs downwards. It does not depend on groups and alpha.
 
     Raises
     ------
@@ -426,20 +426,20 @@ def odds_factor(alpha: float) -> float:
     return round_up(math.exp(exponent), operations=4) if exponent else 1.0
 
 
-# Beyond this e^alpha is near the largest float.
+# Above this e^alpha is near the largest float.
 _LARGEST_ODDS_EXPONENT = 709.0
-# Above this many users of interest the exact count of sets gets slow; the paper's form is used.
+# Above this many users of interest the exact count of sets is slow; the paper's form is used.
 _LARGEST_EXACT_SUBSET = 2000
 
 
 def reidentification_bound(
     *, group_size: int, subset_size: int, epsilon0: float, alpha: float
 ) -> float:
-    """Return an upper bound on the adversary's probability to find most of a subset's reports.
+    """Return an upper bound on the probability that an adversary finds most of a subset's reports.
 
     (*) above for k users inside a group of r >= 2 k, rounded up; given the adversary's whole
-    knowledge of the values, so it holds for every data set. `OutOfRegimeError` if k > r/2: then the
-    others cannot stand in for the subset. At least as small as Theorem 4.2, and equal for k = 1.
+    knowledge of the values, so that it holds for every data set. `OutOfRegimeError` if k > r/2: the
+    others then cannot replace the subset. At least as small as Theorem 4.2, and equal for k = 1.
     Cost: O(k) exact integer operations up to k = 2000, above that Theorem 4.2 itself.
     """
     r = require_at_least("group_size", group_size, 2)
@@ -451,7 +451,7 @@ def reidentification_bound(
             f"Theorem 4.2), but subset_size = {k}, group_size = {r}; take a larger group"
         )
     if k > _LARGEST_EXACT_SUBSET:
-        odds = Fraction((r - k) // k)  # how many disjoint sets of k the others hold
+        odds = Fraction((r - k) // k)  # number of disjoint sets of k among the others
     else:
         most = sum(
             math.comb(k, hits) * math.comb(r - 2 * k, k - hits) for hits in range(k // 2 + 1, k + 1)
@@ -460,7 +460,7 @@ def reidentification_bound(
     # 1 / (1 + odds e^-(2 k epsilon0 + alpha)), in logarithms.
     exponent = require_extended("alpha", alpha, _HINT)
     loss = round_up(2.0 * k * require_non_negative("epsilon0", epsilon0) + exponent)
-    # Logarithms of huge integers are fine where their floats would overflow.
+    # Logarithms of huge integers are finite even if their floats overflow.
     log_odds = math.log(odds.numerator) - math.log(odds.denominator)
     slack = 8.0 * math.ulp(math.log(odds.numerator) + 1.0)
     exponent = loss - log_odds + slack

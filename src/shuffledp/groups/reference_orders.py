@@ -1,9 +1,9 @@
-"""The reference order: where people stand while they are shuffled, so that groups stay together.
+"""Reference orders: the order of people during a shuffle, in which groups stay together.
 
-The shuffle moves people by few places, and must hide the order inside every group; how much it has
-to move people for that is decided by the group of the largest sensitivity. To make that small is
-NP-hard (the paper's Theorem A.3). So several good ideas are tried, each is improved by sweeps, and
-the smallest exact sensitivity wins. The order is public, and made from public data only.
+The shuffle moves people by few places, and must hide the order inside every group; the necessary
+displacement is determined by the group of the largest sensitivity. Minimising that is NP-hard (the
+paper's Theorem A.3). So several good ideas are tried, each is improved by sweeps, and the smallest
+exact sensitivity wins. The order is public, and made from public data only.
 
 *Sensitivities.* The shuffle draws a permutation pi with probability proportional to exp(-theta
 d(pi)), where d is the distance from the identity, in the coordinates of a reference order. If two
@@ -33,16 +33,16 @@ Let w_1 < ... < w_g be the members of W. Each maximum is attained with pi the id
   largest for the reversal of W.
 
 The paper's bound for Kendall, from the width w_g - w_1 alone, is safe but mostly many times larger,
-so that answers are shuffled more than their privacy needs.
+so that it shuffles answers more than privacy needs.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
 arXiv:2106.06603v3, Definition 4.3, Section 4.3 and Property 4 of the appendix, for the
 definition and the bound by the width. The exact forms are proved above.
 
 *Sweeps.* A sweep puts each group at the mean place of its members, each person at a weighted mean
-of their groups, and numbers people anew in that order. Groups count by their sensitivity: only the
+of their groups, and renumbers people in that order. Groups count by their sensitivity: only the
 largest decides how much the shuffle must hide, so the members of the worst groups are drawn most. A
-sweep may make things worse, and then the best order met so far is kept.
+sweep may increase the sensitivity; the best order found so far is then kept.
 """
 
 import math
@@ -111,7 +111,7 @@ def require_reports(reports: NDArray[Any], num_users: int) -> None:
 
 #: The rank distances whose sensitivities are known.
 DISTANCES = ("kendall", "hamming", "cayley", "footrule")
-#: Those that are the same in every reference order.
+#: Distances whose sensitivity is the same in every reference order.
 ORDER_FREE_DISTANCES = ("hamming", "cayley")
 
 
@@ -151,7 +151,7 @@ def sensitivity(distance: str, groups: Groups, places: NDArray[Any]) -> int:
 
 
 def smallest_possible_sensitivity(distance: str, groups: Groups) -> int:
-    """Lower bound on the sensitivity under any reference order.
+    """Return a lower bound on the sensitivity under any reference order.
 
     It is attained by the largest group at places in a row: no place in between makes it smaller. An
     order may not exist that puts all groups in a row, so this is a lower bound only.
@@ -177,7 +177,7 @@ def group_widths(groups: Groups, places: NDArray[Any]) -> Integers:
 
 
 def sensitivities_in_order(distance: str, memberships: Memberships, order: Integers) -> Integers:
-    """Do what `group_sensitivities` does for Kendall or the footrule, unchecked.
+    """Return the result of `group_sensitivities` for Kendall or the footrule, unchecked.
 
     A gap between neighbours in a group counts by its strangers for Kendall, by its length for the
     footrule: floor(g / 2) more in all, as floor(g^2 / 4) is the sum of the min(a_m, b_m).
@@ -193,9 +193,9 @@ def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
     """Visit people breadth first from the largest group; return that order, and components.
 
     Each component, that is people linked by shared groups, fills places in a row, and starts with
-    the one whose group is largest. Source: the paper's Algorithm 1, steps 2 to 4. Ties, which the
-    paper leaves open, go to the lower number; people open their own group before the others that
-    they are in, as in the paper's Appendix A.10. Cost: O(memberships + num_users log num_users).
+    the person whose group is largest. Source: the paper's Algorithm 1, steps 2 to 4. Ties, which
+    the paper leaves open, go to the lower number; people open their own group before their others,
+    as in the paper's Appendix A.10. Cost: O(memberships + num_users log num_users).
     """
     groups, sizes = memberships.groups, memberships.sizes
     chosen = groups.group_of
@@ -205,7 +205,7 @@ def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
 
 
 def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
-    """Visit people breadth first from the far end of each component, those in few groups first.
+    """Visit people breadth first from the far end of each component, people in few groups first.
 
     ``order`` comes from `breadth_first`. The reversed order, which saves fill-in when matrices are
     factorised, has the same sensitivities. Source: Cuthill, McKee, "Reducing the bandwidth of
@@ -214,7 +214,7 @@ def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
     """
     by_degree = np.argsort(np.diff(memberships.of_users[0]), kind="stable")
     for _ in range(2):
-        # Components fill places in a row, so their last persons come first when reversed.
+        # Components fill places in a row, so that their last people come first when reversed.
         order, _ = _traverse(memberships, order[::-1], by_degree)
     return order
 
@@ -248,19 +248,19 @@ def _traverse(
     return traverse(read_only(roots.copy()), read_only(own), *rows, read_only(by_rank))
 
 
-#: Sweeps in a row without gain after which there is little hope.
+#: Number of consecutive sweeps without gain after which the search stops.
 PATIENCE = 4
-# So that people whose groups all have sensitivity 0 stay where they are.
+# Keeps people whose groups all have sensitivity 0 in place.
 _LEAST_WEIGHT = 1e-9
 
 
 def improve_by_sweeps(
     distance: str, memberships: Memberships, order: Integers, *, sweeps: int, good_enough: int
 ) -> tuple[Integers, int]:
-    """Return the best order met, and its exact sensitivity; never worse than the one given.
+    """Return the best order found, and its exact sensitivity; never worse than the given order.
 
     At most ``sweeps`` sweeps, or until the sensitivity is ``good_enough``. Best if each component
-    fills places in a row, as then it will stay so. Source: ours; the unweighted sweep is the
+    fills places in a row, as it then continues to. Source: ours; the unweighted sweep is the
     barycentre heuristic of Sugiyama, Tagawa, Toda, IEEE Transactions on Systems, Man, and
     Cybernetics 11(2), 1981. Cost: three passes over the memberships and one sort of the people a
     sweep.
@@ -294,28 +294,28 @@ def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integ
     return order[np.argsort(places[order], kind="stable")]
 
 
-#: Sweeps that each order is improved by, at most. Mostly a dozen suffice.
+#: Largest number of sweeps for each order. Mostly a dozen suffice.
 SWEEPS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReferenceOrder:
-    """An order of the people, and how sensitive a rank distance is in it.
+    """An order of the people, and the sensitivity of a rank distance in it.
 
     Parameters
     ----------
     order : ndarray of int, shape (num_users,)
         ``order[j]`` is the person at place j. Kept as read-only int64.
     name : str
-        How it was found, for reports.
+        Name of its construction, for reports.
     distance : {"kendall", "hamming", "cayley", "footrule"}
-        The rank distance that it was chosen for.
+        Rank distance for which it was chosen.
     sensitivity : int
-        The exact sensitivity of that distance, for the groups that it was chosen for.
+        Exact sensitivity of that distance, for the groups for which it was chosen.
     tried : tuple of (str, int)
-        The name and the sensitivity of every order that was tried.
+        Name and sensitivity of every order that was tried.
     smallest_possible : int
-        What no order can go below; 0 where it is not known.
+        Lower bound on the sensitivity of any order; 0 if it is unknown.
 
     Examples
     --------
@@ -349,7 +349,7 @@ class ReferenceOrder:
 
     @property
     def is_best(self) -> bool:
-        """Whether it is proved that no order has a smaller sensitivity."""
+        """True if it is proved that no order has a smaller sensitivity."""
         return self.sensitivity == self.smallest_possible
 
 
@@ -374,22 +374,22 @@ def choose_reference_order(
     Parameters
     ----------
     groups : Groups
-        Who is hidden among whom.
+        Groups whose internal order is hidden.
     distance : {"kendall", "hamming", "cayley", "footrule"}
         The rank distance. For Hamming and Cayley the sensitivity, and even the law of the shuffle,
-        is the same for every order, so people keep the order that they have.
+        is the same for every order, so that the given order is kept.
     coordinates : array-like of float, shape (num_users, d) or (num_users,), optional
-        Public coordinates of the people; they need not be what the groups were made from.
+        Public coordinates of the people; the groups may be made from other data.
     metric : {"euclidean", "haversine", "absolute"}
-        How the coordinates are measured; for ``"haversine"`` they are latitude and longitude.
+        Measure of distance between coordinates; for ``"haversine"`` latitude and longitude.
     sweeps : int
         Largest number of sweeps for each order, >= 0.
 
     Returns
     -------
     ReferenceOrder
-        The same for the same arguments. Its sensitivity is exact, so privacy never depends on how
-        well the search went: only the usefulness of the answers does.
+        The same for the same arguments. Its sensitivity is exact, so that privacy never depends on
+        the quality of the search: only the usefulness of the answers does.
 
     Notes
     -----
@@ -436,7 +436,7 @@ def choose_reference_order(
 
 
 def _ideas(memberships: Memberships, points: Floats | None) -> Iterator[tuple[str, Integers]]:
-    """Yield the orders to start from by name, each made when it is asked for; the quick first."""
+    """Yield names and starting orders, each computed on demand; quick ones first."""
     first, _ = breadth_first(memberships)
     yield "breadth first", first
     if points is not None:

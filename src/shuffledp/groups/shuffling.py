@@ -1,6 +1,6 @@
-"""Shuffles within groups: a run's reports stay near their users; its rows, and the facts about it.
+"""Shuffles within groups: reports of a run stay near their users; its rows, and facts about it.
 
-*Preservation*, how much of a subset's reports stays within the subset: a shuffle is (eta,
+*Preservation*, the share of a subset's reports that stays within the subset: a shuffle is (eta,
 delta)-preserving for a set S of l users if, with probability at least 1 - delta, at least eta of
 the rows of S hold reports of members of S.
 
@@ -59,7 +59,7 @@ from shuffledp.groups.privacy import (
 )
 from shuffledp.groups.reference_orders import group_widths
 
-# Guesses change little with crowds that are rarer than about this.
+# Rarer crowds than about this hardly change the success probability of guesses.
 _RAREST_CROWD = 1e-6
 
 
@@ -70,7 +70,7 @@ class _InMemory(ABC):
     shuffler: MallowsShuffler | DisplacementShuffler
 
     def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
-        """Return a shuffle in memory, which keeps reports as they come."""
+        """Return a shuffle in memory, which keeps reports in their order of arrival."""
         return InMemoryShuffle(self.shuffler, entropy)
 
     def guarantee(
@@ -104,16 +104,16 @@ class _InMemory(ABC):
         return (*self.shuffler.groups.cautions(), *hardly)
 
     def leakage(self) -> Concealment | None:
-        """Concealment of the least hidden report; None if theta = 0, where all reports hide it."""
+        """Return the laws that hide the least hidden report; None for a uniform shuffle."""
         return None if self.shuffler.theta == 0.0 else self._concealment()
 
     @abstractmethod
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
-        """Return the bound of the shuffle."""
+        """Return the bound on the central epsilon of the shuffle."""
 
     @abstractmethod
     def _concealment(self) -> Concealment:
-        """Concealment of the least hidden person's report."""
+        """Return the laws that hide the report of the least hidden person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +148,8 @@ class GroupShuffling(_InMemory):
         return grouped_epsilon(profile, theta=theta, distance=distance, **asked)
 
     def _concealment(self) -> Concealment:
-        # Places are alike under Hamming and Cayley; under Kendall the ends are the least spread
-        # (docs/results/leakage.md).
+        # All places have the same spread under Hamming and Cayley; under Kendall the ends have the
+        # least (docs/results/leakage.md).
         return Concealment(places=partial(target_place_law, self.shuffler.model, 0))
 
 
@@ -185,7 +185,7 @@ class DisplacementShuffling(_InMemory):
         object.__setattr__(self, "crowds", self.shuffler.crowds_lower())
 
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
-        # For the user whom the fewest hide.
+        # For the user hidden by the fewest others.
         return displaced_epsilon(profile, expected_crowd=float(self.crowds.min()), **asked)
 
     def _concealment(self) -> Concealment:
@@ -193,13 +193,13 @@ class DisplacementShuffling(_InMemory):
         return Concealment(crowd=partial(crowd_with_mean, least, delta=_RAREST_CROWD))
 
 
-# Sizes of households, say, for which the report gives Theorem 4.2.
+# Subset sizes, such as of households, for which the report states Theorem 4.2.
 _SUBSET_SIZES = (1, 2, 5)
-# That many shuffles, in all of which a share stays, show with 95 % confidence that it stays but
-# for a chance of 5 %: 0.95^59 < 0.05.
+# A share that stays in all of this many shuffles stays with 95 % confidence except with
+# probability 5 %: 0.95^59 < 0.05.
 _DRAWS = 59
 _LIMITS = {"delta": 0.05, "confidence": 0.95}
-# Simulated shuffles of more people than this take longer than their report is worth.
+# For more people simulated shuffles take too long for a report.
 _MOST_SIMULATED = 300_000
 
 
@@ -214,9 +214,9 @@ def rows_writer(
 ) -> Callable[[Iterator[Reports]], None]:
     """Return a function that writes reports, in the order of the rows, beside public columns.
 
-    To ``rows.csv`` or ``rows.parquet`` in ``folder``: the table's own format, but Parquet where a
-    report is a list. Nothing else of the table is written; the answers' column, which would be
-    published as it is, is refused. ``ways`` of reading the table as in `open_column`.
+    To ``rows.csv`` or ``rows.parquet`` in ``folder``: the table's own format, but Parquet if a
+    report is a list. Nothing else of the table is written; the column of true answers is refused.
+    ``ways`` of reading the table as in `open_column`.
     """
     import polars as pl
 
@@ -252,9 +252,9 @@ def rows_writer(
 
 
 def group_facts(shuffler: GroupShuffler, *, profile: LocalProfile, entropy: Entropy) -> GroupFacts:
-    """Facts of a report on a shuffle within groups; privacy claims are rounded up.
+    """Return facts for the report on a shuffle within groups; privacy claims are rounded up.
 
-    The shuffler is one of `for_groups`; ``entropy`` is for simulated shuffles, none of which is
+    The shuffler is made by `for_groups`; ``entropy`` is for simulated shuffles, none of which is
     released.
     """
     groups, alpha = shuffler.groups, shuffler.alpha
@@ -319,7 +319,7 @@ def _displacement_facts(
 
 
 def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
-    """Mean displacement of a report in these draws."""
+    """Return the mean displacement of a report in these draws."""
     moved = [places - places[draw] for draw in draws]
     return float(np.mean([np.sqrt((each * each).sum(axis=1)).mean() for each in moved]))
 
@@ -327,9 +327,9 @@ def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
 def _reidentification(
     groups: Groups, profile: LocalProfile, alpha: float
 ) -> tuple[Reidentification, ...]:
-    """Return Theorem 4.2 for those who hide among the fewest, and nothing where it is silent.
+    """Return Theorem 4.2 for the people hidden among the fewest; empty if it does not apply.
 
-    Its proof needs a randomizer whose ratios never exceed e^epsilon0.
+    Its proof needs a randomizer whose likelihood ratios never exceed e^epsilon0.
     """
     if profile.delta0 > 0.0:
         return ()
@@ -348,14 +348,14 @@ def _reidentification(
 
 
 def required_members(subset_size: int, eta: float) -> int:
-    """Minimum number of l reports that must stay for a share: eta l, rounded up."""
+    """Return the least number of l reports that must stay for a share: eta l, rounded up."""
     return math.ceil(Fraction(repr(float(eta))) * subset_size)
 
 
 def preserved_share(
     draws: Iterable[Integers], places: ArrayLike, *, delta: float, confidence: float = 0.95
 ) -> float:
-    """Return a lower confidence limit of the largest share that stays but for a chance of delta.
+    """Return a lower confidence limit on the share that stays except with probability delta.
 
     ``draws`` are N independent permutations of people, ``places`` the numbers of l of them. A
     multiple of 1/l; 0 where (1 - delta)^N is above one minus the confidence. Let xi be the largest
@@ -373,6 +373,6 @@ def preserved_share(
     if not enough.size:
         return 0.0
     share = float(stayed[enough[-1]] / subset.size)
-    # Read as the decimal that it prints as, it requires no more members than have stayed.
+    # Read as the printed decimal, it must not require more members than have stayed.
     is_above = required_members(subset.size, share) > stayed[enough[-1]]
     return math.nextafter(share, 0.0) if is_above else share

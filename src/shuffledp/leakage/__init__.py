@@ -1,4 +1,4 @@
-"""Quantitative information flow: what an adversary can guess about one person, exactly.
+"""Quantitative information flow: success probabilities of adversaries who guess one person's value.
 
 >>> from fractions import Fraction
 >>> from shuffledp import leakage

@@ -1,7 +1,7 @@
-"""What an adversary can guess about one person, before and after: ``account_leakage``.
+"""``account_leakage``: success probability of guessing one person's value, before and after.
 
-A `Scene` leads from what an adversary knows to the bounds of its best guess: which result answers
-which case.
+A `Scene` selects the result that bounds the best guess of an adversary, by the adversary's
+knowledge.
 """
 
 import math
@@ -28,13 +28,13 @@ from shuffledp.leakage.counts.others import Response, unshuffled
 from shuffledp.leakage.strong import strong_vulnerability, worst_knowledge
 from shuffledp.leakage.uninformed import PAPER
 
-#: What the adversary knows of the other users' values: nothing, some, or all of them.
+#: Adversaries, who know none, some, or all of the other users' values.
 Adversary = Literal["uninformed", "partial", "strong"]
 
 #: The three mechanisms compared: everyone randomizes, a shuffler alone, and both together.
 CHANNELS = ("randomizer", "shuffler", "both")
 
-# A difference of guesses below this is round-off as likely as leakage.
+# Leakage below this may be round-off.
 _NEGLIGIBLE = 1e-12
 
 _MOST_DECIMALS = 12
@@ -58,8 +58,8 @@ class LeakageAccount(Shown):
     prior : float
         Success probability of the best guess before anything is seen, in (0, 1].
     randomizer, shuffler, both : Bound
-        The same after seeing each user's randomized report beside the name, all true values
-        shuffled, and all randomized reports shuffled. At most 1.
+        Success probability after seeing each user's randomized report with its name, all true
+        values shuffled, and all randomized reports shuffled. At most 1.
     truth : float or None
         Probability p that k-ary randomized response tells the truth, where that is the randomizer.
     epsilon0 : float or None
@@ -67,12 +67,12 @@ class LeakageAccount(Shown):
     has_uniform_prior : bool
         Whether all values were equally likely.
     knowledge : tuple of int or None
-        How many of the others the adversary knows to have each value. Without given knowledge, a
-        strong adversary has that which lets it guess best, where that is known.
+        Number of the others whom the adversary knows to have each value. Without given knowledge, a
+        strong adversary has the one from which it guesses best, where that is known.
     num_unknown : int
-        How many of the others it knows nothing of.
+        Number of the others of whom it knows nothing.
     is_worst_knowledge : bool
-        Whether ``both`` holds for whatever the others' values are.
+        Whether ``both`` holds for all values of the others.
 
     Notes
     -----
@@ -117,7 +117,7 @@ class LeakageAccount(Shown):
 
     @property
     def sentence(self) -> str:
-        """What the collection gives away, in plain words.
+        """Success probability before and after the collection, as a sentence.
 
         Numbers that are known are rounded to nearest, upper ends up; there are always enough
         digits to tell the two chances apart.
@@ -137,7 +137,7 @@ class LeakageAccount(Shown):
         dict
             ``prior``; ``posterior`` of the three mechanisms, each its upper end, which is the
             value where the ends of ``enclosures`` agree; ``additive`` and ``multiplicative``
-            leakage of both together; and all that this rests on. An ``epsilon0`` of None is
+            leakage of both together; and all parameters and assumptions. An ``epsilon0`` of None is
             unknown or infinite.
         """
         bounds = {name: self.bound(name) for name in CHANNELS}
@@ -164,7 +164,7 @@ class LeakageAccount(Shown):
 
 
 def comparison(prior: float, bound: Bound) -> str:
-    """Return "52.25 % of the time instead of 50 %", or what is true where that would mislead."""
+    """Return "52.25 % of the time instead of 50 %", or that nothing leaks."""
     after, before, is_known = percentages(prior, bound)
     if bound.upper - prior <= _NEGLIGIBLE:
         return f"{before} % of the time, no more often than without the reports"
@@ -174,7 +174,7 @@ def comparison(prior: float, bound: Bound) -> str:
 def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
     """Return the chances after and before in percent, in enough digits to tell them apart.
 
-    The last entry says whether both ends show the same, but for round-off beside a tie; if not, the
+    The last entry is True if both ends show the same, up to round-off beside a tie; if not, the
     upper end is shown, rounded up.
     """
     leakage = bound.upper - prior
@@ -219,7 +219,7 @@ _ASSUMPTION = "The adversary has one try, and wins if it names one chosen person
 # k-ary randomized response is written out as a matrix up to this k.
 _MOST_WRITTEN = 256
 
-# Blocks of histograms times guesses in brief: a tenth of what is taken else.
+# Most blocks of histograms times guesses of a brief account: a tenth of the full number.
 _BRIEF_WORK = 2e6
 
 # Ends that different results prove may cross by their rounding.
@@ -228,7 +228,7 @@ _ROUND_OFF = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scene:
-    """One collection, and what is believed about everybody's value."""
+    """One collection, with the prior on everybody's value."""
 
     num_users: int  # n >= 1
     domain_size: int  # k >= 2
@@ -236,7 +236,7 @@ class Scene:
     matrix: Floats | None  # shape (k, m); Law of the reports of another randomizer
     prior: Floats | None  # shape (k,); None for the uniform law
     epsilon0: float  # Local privacy loss
-    is_brief: bool = False  # Leave out what may take seconds and is of less interest
+    is_brief: bool = False  # Skip results that may take seconds and matter less
 
     def account(self, adversary: Adversary, known: tuple[int, ...] | None) -> LeakageAccount:
         """Return the account of one adversary."""
@@ -249,7 +249,7 @@ class Scene:
         elif adversary == "uninformed" or known is None:
             shuffler, both = self.shuffler(self.num_users), self.uninformed()
         else:
-            # Whose values are known drop out of a histogram of true values.
+            # Users whose values are known drop out of a histogram of true values.
             shuffler = self.shuffler(num_unknown + 1) if num_unknown else certain
             both = strong_vulnerability(
                 self.response, known, prior=self.prior, num_unknown=num_unknown
@@ -317,7 +317,7 @@ class Scene:
             worst, knowledge = worst_knowledge(self.num_users, self.response, self.law())
             if worst.lower is not None:
                 return worst, knowledge
-        # Who knows others' values guesses no worse than who knows nobody's.
+        # An adversary who knows others' values guesses no worse than one who knows none.
         none = replace(self, is_brief=True).uninformed()
         ends = replace(
             none,
@@ -337,7 +337,7 @@ class Scene:
         return channel_blanket_upper(users, self.matrix, prior=self.prior)
 
     def _sharpened(self, bound: Bound, *above: Bound) -> Bound:
-        """Return a bound within what is true of every release, and of what it is made from."""
+        """Return a bound cut to [prior, 1], and to the bounds of the mechanisms within it."""
         least = float(self.law().max())
         upper = max(min([bound.upper, 1.0, *(each.upper for each in above)]), least)
         claim = f"the {bound.method} bound"
@@ -346,14 +346,14 @@ class Scene:
 
 
 def written_matrix(domain_size: int, truth: float | None, matrix: Floats | None) -> Floats | None:
-    """Return a randomizer's matrix: k-ary randomized response written out, or what is given."""
+    """Return a randomizer's matrix: k-ary randomized response written out, or the given matrix."""
     if truth is None or domain_size > _MOST_WRITTEN:
         return matrix
     return Response.of(truth, domain_size).matrix()
 
 
 def _bound(lower: float, upper: float, method: str, source: str) -> Bound:
-    """Return a bound that rests on nothing but the model."""
+    """Return a bound that assumes the model only."""
     return Enclosure(lower, upper).bound(method, source, (_ASSUMPTION,))
 
 
@@ -388,7 +388,7 @@ def account_leakage(
         Number of users, the person among them, in [1, 1e9].
     domain_size : int, optional
         Number k of possible values, in [2, 1e4]. Needed for k-ary randomized response, unless a
-        prior says it.
+        prior states it.
     truth : float, optional
         Probability p, in [1/k, 1], that k-ary randomized response tells the truth.
     epsilon0 : float, optional
@@ -397,14 +397,14 @@ def account_leakage(
     channel : array_like, shape (k, m), or Channel, optional
         Law of the report of each value, for any other randomizer; at most 1e6 entries.
     adversary : {"uninformed", "partial", "strong"}
-        Knows nobody's value, those that ``known`` counts, or all others' values.
+        Knows nobody's value, the values that ``known`` counts, or all others' values.
     prior : array_like of float, shape (k,), optional
-        What it believes of the person, and independently of everybody it does not know; sums to 1.
-        Uniform by default.
+        Its prior on the person's value, and independently on the value of everybody it does not
+        know; sums to 1. Uniform by default.
     known : sequence of int, optional
-        How many of the others have each value. For ``"partial"`` at most ``num_users - 1`` in all,
-        and for ``"strong"`` as many; by default the values from which a strong adversary guesses
-        best.
+        Number of the others with each value: for ``"partial"`` at most ``num_users - 1`` in all,
+        and for ``"strong"`` exactly that; by default the values from which a strong adversary
+        guesses best.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Beyond the uniform shuffle: what a guarantee, a random crowd, or some order leaves to guess.
+"""Leakage beyond the uniform shuffle: from a guarantee, in a random crowd, or in some order.
 
 *Any guarantee*, whatever the mechanism. With Q_j the sum of the j largest prior probabilities,
 V <= delta + (1 - delta) max_j Q_j / (1 + (j - 1) e^-epsilon), which some mechanism attains. For
@@ -15,10 +15,10 @@ likeliest release x with probability delta + (1 - delta) m, each other of the j 
 (1 - delta) m e^-epsilon; for any other x release x with probability delta, each of the j with
 (1 - delta)/j.
 
-*Random crowds.* Where coins that do not depend on the data say which N others hide a
-report, V <= r + (p - r) E[V_S(N + 1)] for k-RR and a uniform prior; for whoever knows the others'
-values each of the N counts with probability k r only. V_S does not rise with n, so bounds on how
-rarely N misses some sizes are enough, and err upwards. Proofs: docs/results/leakage.md.
+*Random crowds.* Where coins that do not depend on the data select the N others who hide a
+report, V <= r + (p - r) E[V_S(N + 1)] for k-RR and a uniform prior; against an adversary who knows
+the others' values each of the N counts with probability k r only. V_S does not rise with n, so
+lower quantiles of N are enough, and err upwards. Proofs: docs/results/leakage.md.
 
 *Some order.* The target's report is released at place j with probability M_j, by a permutation that
 does not look at reports; A_xy = q_x R_xy / s_y, and C is the mass of outcomes that only the target
@@ -28,7 +28,7 @@ sends. Then
 
 enclosed by Samuelson's (2), Scarf's and Goldstein's (3) inequalities:
 docs/results/leakage.md. For two laws of the place V differs by at most V_N times the sum of
-(M_j - M'_j)_+, V_N being that without a shuffler.
+(M_j - M'_j)_+, V_N being V without a shuffler.
 """
 
 import math
@@ -50,7 +50,7 @@ from shuffledp.leakage.channel import Channel, check_law, checked_prior
 from shuffledp.leakage.counts.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.counts.others import Response
 
-#: Where results that are not from the literature are derived.
+#: Source of the results that are not from the literature.
 SOURCE = "derived in the shuffledp documentation, results/leakage"
 
 _GUARANTEED = "The guarantee of this run holds, with all its assumptions."
@@ -61,16 +61,16 @@ _ULP = math.ulp(1.0)
 def vulnerability_from_guarantee(
     prior: ArrayLike, epsilon: SupportsFloat, delta: SupportsFloat = 0.0
 ) -> float:
-    """Bound how often one person's value is guessed right, from a central guarantee alone.
+    """Bound the success probability of guessing one person's value, from a guarantee alone.
 
     Parameters
     ----------
     prior : array_like of float, shape (k,)
-        What the adversary believes of the person's value beforehand; sums to 1.
+        Prior of the adversary on the person's value; sums to 1.
     epsilon : float
-        Of the guarantee, in [0, inf]; neighbouring data differ in that person's value.
+        Epsilon of the guarantee, in [0, inf]; neighbouring data differ in that person's value.
     delta : float
-        Of the guarantee, in [0, 1].
+        Delta of the guarantee, in [0, 1].
 
     Returns
     -------
@@ -117,7 +117,7 @@ def vulnerability_from_guarantee(
 def telling_losses(prior: ArrayLike) -> tuple[float, ...]:
     """Return the epsilons at which the number of values worth guessing changes, ascending.
 
-    The only place to look for k = 2; for more values a good start of a search.
+    The only candidates of a search for k = 2; for more values a good start of one.
     """
     heads = _largest_sums(prior)
     following = np.diff(heads)  # q_2, q_3, ... in descending order
@@ -134,7 +134,7 @@ def _largest_sums(prior: ArrayLike) -> Floats:
 
 
 def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:
-    """Return a bound with the least of several upper ends, named after where that comes from."""
+    """Return a bound with the least of several upper ends, named after its origin."""
     method, upper = min(others, key=lambda pair: pair[1], default=("", bound.upper))
     if upper >= bound.upper:
         return bound
@@ -149,8 +149,8 @@ def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:
     )
 
 
-# How rarely the crowd misses the sizes that it is cut at. Vulnerabilities fall slowly with the
-# size, so this many are enough; what is lost to the last tail is far below their excess over 1/k.
+# Probabilities with which the crowd misses the sizes that it is cut at. Vulnerabilities fall slowly
+# with the size, so these are enough; the loss by the last tail is far below their excess over 1/k.
 _MISSES = (
     *(0.9999, 0.999, 0.99, 0.97, 0.93, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1),
     *(0.05, 0.02, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10),
@@ -165,8 +165,8 @@ def crowd_vulnerability_upper(
 ) -> float:
     """Bound the success probability on one person's value, hidden in a random crowd.
 
-    All values are equally likely beforehand. ``crowd`` says how rarely the crowd, target included,
-    misses some sizes, or the chance with which each other user hides the target, by own coins. A
+    All values are equally likely beforehand. ``crowd`` is the law of the crowd's size, target
+    included, or the chance with which each other user hides the target, by independent coins. A
     strong adversary knows any values of the others. At least the success probability of every such
     adversary, in [1/k, p].
     """
@@ -200,7 +200,7 @@ _INDEPENDENT = (
 
 
 class _Places(NamedTuple):
-    """Masses of places by falling mass, with how many places have each."""
+    """Distinct masses of places, falling, with the number of places of each."""
 
     masses: Floats
     counts: NDArray[np.int64]
@@ -226,18 +226,18 @@ def positions_vulnerability(
     Returns
     -------
     Bound
-        Of V. ``method`` is "positions-bounded", or that of `exchangeable_vulnerability` where all
-        places are equally likely.
+        Enclosure of V. ``method`` is "positions-bounded", or `exchangeable_vulnerability`'s
+        where all places are equally likely.
 
     Raises
     ------
     ParameterError
-        If a law is none, or sizes do not fit.
+        If a law is invalid, or sizes do not fit.
 
     Notes
     -----
     Closed bounds, in O(n + k m). They meet where the report may be at many places for two values;
-    at few places, or for many values, they are up to twice what is leaked apart. ``place_law`` is
+    at few places, or for many values, they are up to twice the leakage apart. ``place_law`` is
     taken as it is given: one that is off by t in total variation moves V by at most t V_N.
 
     Source: ours; docs/results/leakage.md.

@@ -1,7 +1,6 @@
-"""Channels, the law of an observation for each secret as a matrix, and what they leak.
+"""Channels: the law of an observation for each secret, as a matrix, and its leakage.
 
-A channel's rows sum to one.
- Numbers are checked as they are taken, and stay exact where all are rational.
+A channel's rows sum to one. Numbers are checked on input, and stay exact where all are rational.
 
 Row x is the law of the adversary's view where the secret is x. All that it can gain, for every
 prior and every gain function, follows from this matrix. C is refined by D if no prior and no gain
@@ -12,17 +11,17 @@ Source: Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith, "The Science
 Information Flow", Springer 2020, chapters 4, 8 and 9; McIver, Morgan, Smith, Espinoza, Meinicke,
 "Abstract Channels and Their Robust Information-Leakage Ordering", POST 2014.
 
-*Vulnerability*: how well the best adversary does before and after the output, for any goal. A gain
-g(w, x) is what the guess w is worth where the secret is x, a table with a row for each guess.
+*Vulnerability*: the expected gain of the best adversary before and after the output, for any goal.
+A gain g(w, x) is the worth of the guess w where the secret is x, a table with a row for each guess.
 V_g(prior) = max_w sum_x prior_x g(w, x) before, and V_g[prior > C] = sum_y max_w sum_x prior_x C_xy
 g(w, x) after. Without a gain, guessing the secret, both are the chance to guess right.
 
 *Accuracy.* With fractions throughout, exact. Otherwise nearest, in no direction: guessing the
 secret in one try is right to a relative 1e-14; otherwise to (num_inputs + 50) u, u = 2^-53, where
-gains are not negative, and to that of the vulnerability for the absolute gains where some are.
+gains are not negative, and to the same of the vulnerability for absolute gains where some are.
 Priors and rows that sum to one only within 1e-9 add as much.
 
-*Collections*: n users randomize, a shuffler hides who said what. A dataset is the tuple of the n
+*Collections*: n users randomize, a shuffler hides the senders. A dataset is the tuple of the n
 values, one of k for each user; channels from datasets have k^n rows in lexicographic order,
 labelled with these tuples. Channels on histograms, tuples of k counts, are far smaller. The
 shuffler commutes with any randomizer: proof in docs/results/leakage.md.
@@ -55,13 +54,13 @@ Labels = tuple[Hashable, ...] | None
 LARGEST_EXACT_CELLS = 4_000_000
 LARGEST_DENSE_CELLS = 200_000_000
 
-# How far a sum of doubles may be from one. A law that is off by t changes what is computed from it,
+# Largest distance of a sum of doubles from one. A law that is off by t changes a vulnerability,
 # where gains are non-negative, by a factor within 1 - t and 1 + t.
 SUM_TOLERANCE = 1e-9
 
 
 def is_exact_array(values: NDArray[Any]) -> bool:
-    """Whether ``values`` is an array of fractions, as `as_numbers` makes them."""
+    """Return True if ``values`` is an array of fractions, as `as_numbers` makes them."""
     return values.dtype == np.object_
 
 
@@ -94,7 +93,7 @@ def as_numbers(name: str, values: object, num_dimensions: int) -> NDArray[Any]:
     if not all(isinstance(entry, Rational) for entry in entries):
         return np.array([float(entry) for entry in entries]).reshape(array.shape)
     exact = np.empty(array.size, dtype=np.object_)
-    # Python's own integers: NumPy's would overflow without a word.
+    # Python's own integers: NumPy's would overflow silently.
     exact[:] = [Fraction(int(entry.numerator), int(entry.denominator)) for entry in entries]
     return exact.reshape(array.shape)
 
@@ -154,8 +153,8 @@ def uniform_prior(size: int) -> NDArray[np.float64]:
 def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = False) -> NDArray[Any]:
     """Return ``prior``, or the uniform law for None, as a read-only law over the secrets, or raise.
 
-    Doubles must sum to one within 1e-9 and are not rescaled; with ``exact``, fractions stay what
-    they are.
+    Doubles must sum to one within 1e-9 and are not rescaled; with ``exact``, fractions stay
+    exact.
     """
     if prior is None:
         return np.full(num_inputs, Fraction(1, num_inputs)) if exact else uniform_prior(num_inputs)
@@ -171,8 +170,8 @@ def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = Fal
 def checked_truth(truth: Truth, domain_size: int) -> float | Fraction:
     """Return the probability of a true report, exact where it is an integer or a fraction.
 
-    Of doubles, those within rounding of 1/k count as 1/k; below that results for randomized
-    response fail.
+    Doubles within rounding of 1/k count as 1/k; below that results for randomized response
+    fail.
     """
     k = require_at_least("domain_size", domain_size, 2)
     number: float | Fraction
@@ -226,7 +225,7 @@ class Channel:
 
     Notes
     -----
-    Rows are not rescaled but in cascades of doubles. A row of doubles that sums to 1 + t changes a
+    Rows are rescaled in cascades of doubles only. A row of doubles that sums to 1 + t changes a
     vulnerability by a factor of at most 1 + abs(t), in either direction. The matrix is copied.
 
     Equality compares labels and all entries, fractions with doubles as the nearest doubles.
@@ -267,7 +266,7 @@ class Channel:
 
     @property
     def is_exact(self) -> bool:
-        """Whether entries are fractions."""
+        """True if entries are fractions."""
         return is_exact_array(self.matrix)
 
     def to_dense(self) -> NDArray[np.float64]:
@@ -276,7 +275,7 @@ class Channel:
         return dense
 
     def __matmul__(self, other: "Channel") -> "Channel":
-        """Return the cascade: what is seen of this channel's output through ``other``."""
+        """Return the cascade: this channel's output, observed through ``other``."""
         if not isinstance(other, Channel):
             return NotImplemented
         if self.num_outputs != other.num_inputs:
@@ -297,7 +296,7 @@ class Channel:
     def reduce(self) -> "Channel":
         """Return the channel without zero columns and with proportional columns added together.
 
-        Such columns tell the adversary the same, so the reduced channel is equivalent to this one:
+        Such columns carry the same information, so the reduced channel is equivalent to this one:
         every vulnerability is the same. Two exact channels are equivalent if and only if their
         reduced matrices agree up to the order of columns. Columns of doubles are proportional if,
         divided by their sums, they agree to twelve decimals.
@@ -356,8 +355,8 @@ def as_channel(channel: object) -> Channel:
     return channel if isinstance(channel, Channel) else Channel(channel)
 
 
-# Coefficients of the program at most: 12 s at 216,000. The interior-point solver, which ends in a
-# vertex too, because the simplex takes minutes there.
+# Most coefficients of the program: 12 s at 216,000. An interior-point method, which ends in a
+# vertex too, solves it, because the simplex method takes minutes there.
 LARGEST_PROGRAM = 250_000
 
 _FEASIBILITY = 1e-10
@@ -366,15 +365,15 @@ _FEASIBILITY = 1e-10
 def is_refined_by(
     first: Channel | ArrayLike, second: Channel | ArrayLike, *, tolerance: float = 1e-9
 ) -> bool:
-    """Decide whether ``first`` is refined by ``second``: whether the second leaks no more.
+    """Return True if ``first`` is refined by ``second``, which then leaks no more.
 
     Parameters
     ----------
     first, second : Channel or array_like
         C and D, with the same inputs. Fractions are rounded to doubles.
     tolerance : float
-        How far the rows of C W may be from those of D, in the sum of absolute differences, W being
-        the best post-processing of C.
+        Largest distance of a row of C W from the row of D, in the sum of absolute differences, W
+        being the best post-processing of C.
 
     Returns
     -------
@@ -418,7 +417,7 @@ def is_refined_by(
 
 
 def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return W with rows of sum one, not to be trusted unchecked."""
+    """Return a candidate for W, with rows of sum one, which the caller must check."""
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, hstack, kron, vstack
 
@@ -452,12 +451,12 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
 def single_target_gain(
     inputs: Sequence[Sequence[Hashable]] | None, target: int = 0
 ) -> NDArray[np.int64]:
-    """Return the gain of guessing what one person said: 1 if right, else 0.
+    """Return the gain of guessing one person's value: 1 if right, else 0.
 
     Parameters
     ----------
     inputs : sequence of sequences
-        Each value of the secret, as the list of what everybody said: ``channel.inputs``.
+        Each value of the secret, as the tuple of everybody's values: ``channel.inputs``.
     target : int
         Place of the person in each of them, from 0.
 
@@ -492,7 +491,7 @@ def single_target_gain(
 
 
 def _checked_gain(gain: ArrayLike, num_inputs: int) -> NDArray[Any]:
-    """Return a table of gains, some guess of which loses nothing whatever the secret."""
+    """Return a checked table of gains, in which some guess has no negative gain."""
     table = as_numbers("gain", gain, 2)
     if table.shape[1] != num_inputs:
         raise ParameterError(
@@ -546,7 +545,7 @@ def prior_vulnerability(
         size = np.size(prior)
     else:
         raise ParameterError("prior and gain are both missing: the number of inputs is unknown")
-    # The channel whose only output tells nothing.
+    # A channel with one output, which carries no information.
     blind = Channel(np.ones((size, 1), dtype=np.int64))
     return posterior_vulnerability(prior, blind, gain, tries=tries)
 
@@ -569,11 +568,11 @@ def posterior_vulnerability(
     channel : Channel or (num_inputs, num_outputs) array_like
         Law of the output of each secret.
     gain : (num_guesses, num_inputs) array_like, optional
-        What each guess is worth for each secret, finite; by default 1 for the secret itself. Where
+        Gain of each guess for each secret, finite; by default 1 for the secret itself. Where
         some are negative, one guess at least must be worth 0 or more for each secret, such as not
         to play: then no vulnerability is negative.
     tries : int
-        So many different guesses may be made, at least 1, whose gains are added up.
+        Number of different guesses, at least 1, whose gains are added up.
 
     Returns
     -------

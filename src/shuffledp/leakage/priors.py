@@ -1,4 +1,4 @@
-"""What an adversary holds likely before it sees anything, in files: a prior, and known counts."""
+"""Priors in files: the adversary's belief before any release, and known counts of values."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorKnowledge:
-    """What an adversary believes about everybody, and what it knows of some.
+    """Prior of an adversary on everybody's value, and its knowledge of some values.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class PriorKnowledge:
     values : tuple of str or None
         Name of each value, where they were named.
     known : tuple of int or None
-        How many of the others it knows to have each value; None where it knows nobody's.
+        Number of the others that it knows to have each value; None if it knows nobody's.
 
     Examples
     --------
@@ -58,8 +58,8 @@ def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
     ----------
     path : str or path-like
         A list of probabilities; or an object of value and probability; or an object with ``prior``
-        in either form and, if the adversary knows the values of some others, ``known``: how many
-        have each value, in the same form. Values that ``known`` does not name have none.
+        in either form and, if the adversary knows the values of some others, ``known``: the number
+        with each value, in the same form. Values that ``known`` does not name have none.
         Probabilities are numbers, or fractions in quotes such as ``"1/3"``.
 
     Returns
@@ -70,7 +70,7 @@ def read_prior(path: str | PathLike[str]) -> PriorKnowledge:
     Raises
     ------
     DataError
-        If the file cannot be read, or is no prior: says where and why, in one line.
+        If the file cannot be read, or is no prior; the message states where and why.
 
     Notes
     -----

@@ -1,6 +1,6 @@
-"""How well one target is guessed by whoever knows the values of some or all other users.
+"""Success probability of an adversary who knows the values of some or all other users.
 
-n users report through one randomizer R and are shuffled. All that matters of the others is the law
+n users report through one randomizer R and are shuffled. The others matter only by the law
 G of their histogram, and with q the target's prior
 
     V = sum over histograms h of max_x q_x sum_y R_xy G(h - e_y).                              (1)
@@ -24,8 +24,8 @@ abs(1 - p + p e^(i theta)) = abs(p + (1 - p) e^(i theta)), and where half of the
 value the phase at the mode is zero. Further proofs: docs/results/leakage.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
-Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; what is beyond
-it is ours, docs/results/leakage.md.
+Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; the rest
+is ours, docs/results/leakage.md.
 """
 
 import math
@@ -66,10 +66,10 @@ ASSUMPTIONS = (
 )
 
 
-# Entries of a channel up to which it is written out.
+# Most entries of a channel that is written out.
 _MOST_ENTRIES = 250_000
 
-# Ends closer than this, relative to what is leaked, are close enough.
+# Ends closer than this, relative to the leakage, are close enough.
 _ENOUGH = 1e-6
 
 
@@ -77,8 +77,8 @@ class Situation(NamedTuple):
     """One target of a given prior among others of known and of unknown values."""
 
     randomizer: Response | Floats  # or shape (k, m), rows sum to one
-    prior: Floats  # shape (k,); of the target and of whoever is not known
-    counts: tuple[int, ...]  # how many of the others are known to have each value
+    prior: Floats  # shape (k,); of the target and of users with unknown values
+    counts: tuple[int, ...]  # number of the others known to have each value
     num_unknown: int
 
     @property
@@ -104,13 +104,13 @@ class Situation(NamedTuple):
         return given.matrix() if isinstance(given, Response) else given
 
     def unshuffled(self) -> Enclosure:
-        """Enclose how often the best guess is right once the target's own report is seen."""
+        """Enclose the success probability given the target's own report."""
         if isinstance(self.randomizer, Response):
             return _rounded_out(self.randomizer.unshuffled(self.prior))
         return _rounded_out(laws.unshuffled(self.randomizer, self.prior))
 
     def guess_before(self) -> Enclosure:
-        """Enclose how often the best guess is right before anything is seen."""
+        """Enclose the success probability before anything is seen."""
         return _rounded_out(float(self.prior.max()))
 
     def kinds(self) -> list[Kind]:
@@ -142,10 +142,10 @@ def strong_vulnerability(
         A number is the truth p in [1/k, 1] of k-ary randomized response; 1 for a shuffler alone.
         Row x of a channel is the law of the report of value x.
     known_counts : sequence of int, length k
-        How many of the others are known to have each value, all but the target and
+        Number of the others known to have each value, all but the target and
         ``num_unknown``. n is one more than the sum of all, at most 1e10.
     prior : array_like of float, shape (k,), optional
-        Of the target's value, and of each value that is not known; uniform if not given.
+        Law of the target's value, and of each value that is not known; uniform if not given.
     num_unknown : int
         Further users, whose values are not known.
 
@@ -160,13 +160,13 @@ def strong_vulnerability(
     OutOfRegimeError
         If p < 1/k.
     ParameterError
-        If a law is none, sizes do not fit, or a number is out of range.
+        If a law is invalid, sizes do not fit, or a number is out of range.
 
     Notes
     -----
     Under a millisecond for k-RR with two values of equal prior, 0.1 s for two different reports at
     n = 1e9; at most two seconds for histograms: k = 3 up to n of about 25 000, k = 4 up to 200,
-    k = 5 up to 35. Beyond that ends, whose upper one is up to a third of what is leaked too high.
+    k = 5 up to 35. Beyond that ends, the upper one too high by up to a third of the leakage.
     Rows of a channel are divided by their sums; of two reports, the probabilities of the second are
     taken as exact.
 
@@ -205,7 +205,7 @@ def _checked(
         return Situation(matrix / matrix.sum(axis=1, keepdims=True), law, counts, unknown)
     response = Response.of(randomizer, len(counts))  # type: ignore[arg-type]  # checked there
     if response.truth == 1 and unknown > 0:
-        # What known users report is known: without them the histogram says as much.
+        # Reports of known users are known: the histogram without them is equivalent.
         counts = (0,) * len(counts)
     return Situation(response, law, counts, unknown)
 
@@ -266,7 +266,7 @@ def _without_listing(situation: Situation) -> tuple[str, Enclosure] | None:
 
 
 def vulnerability_ends(situation: Situation) -> Enclosure:
-    """Enclose how often the best guess is right, at any size."""
+    """Enclose the success probability of the best guess, at any size."""
     response, given, users = situation.uniform_response, situation.randomizer, situation.num_users
     lower, counts = situation.guess_before().lower, situation.counts
     if isinstance(given, Response):
@@ -274,7 +274,7 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
     else:
         upper = blanket.channel_blanket_upper(users, given, prior=situation.prior)
     if response is not None:
-        # The value whose count varies least tells most. Of equal counts one is enough.
+        # The count that varies least is the most informative. Of equal counts one is enough.
         truth, answer = response.truth, response.answer
         choose = min if truth * (1 - truth) >= answer * (1 - answer) else max
         mode = situation.mode(counts.index(choose(counts)), response)
@@ -285,7 +285,7 @@ def vulnerability_ends(situation: Situation) -> Enclosure:
 
 
 def concentrated_lower(num_users: int, response: Response) -> float:
-    """Return a lower end where all others are known to have one value: guess none but the others.
+    """Return a lower end where all others are known to have one value: guess among the rest.
 
     0 where it would take long.
     """
@@ -299,29 +299,29 @@ def concentrated_lower(num_users: int, response: Response) -> float:
 
 
 def _rounded_out(value: float) -> Enclosure:
-    """Return the ends around a number that eight roundings, and no cancellation, led to."""
+    """Return the ends around a number that is eight roundings, and no cancellation, from exact."""
     return Enclosure(round_down(value), round_up(value)).clipped()
 
 
 def _bound(method: str, found: Enclosure) -> Bound:
-    """Return the claim."""
+    """Return the bound, with its source and assumptions."""
     return found.bound(method, SOURCE, ASSUMPTIONS)
 
 
-# Two values: numbers of others up to which every c is looked at.
+# Two values: most others for which every c is compared.
 _MOST_SCANNED = 500
 
-# Integers times cells of a box, and counts, up to which all are compared; fewer where names matter.
+# Most counts times cells of a box, and most counts, that are compared; fewer where names matter.
 _MOST_WORK, _MOST_COUNTS, _MOST_NAMED, _MOST_VALUES = 2e7, 2_000, 1_000, 8
 
-# The worst case of fewer users is looked at up to this times as many others.
+# The worst case of fewer users serves for up to this many times the others.
 _FEWER = 1.5
 
 
 def worst_knowledge(
     num_users: int, randomizer: Any, prior: Floats
 ) -> tuple[Bound, tuple[int, ...] | None]:
-    """Return V where the others' values are those that help most, and these values if known.
+    """Return V for the others' values that help the adversary most, and these values if known.
 
     Where there are too many to compare, ends for k-ary randomized response and a uniform prior,
     else the upper end of fewer users, with no lower one: the worst case of more is no worse.
@@ -357,7 +357,7 @@ def _ends_of_all(others: int, response: Response, most: float) -> Enclosure:
     values = response.domain_size
     upper = min(blanket.blanket_vulnerability_upper(others + 1, values, response.truth), most)
     even = strong_vulnerability(response.truth, _even(others, values)).lower or 0.0
-    # Who knows others' values guesses no worse than who knows nobody's.
+    # An adversary who knows others' values guesses no worse than one who knows none.
     none = response.leaked(excess_share(others + 1, values)).lower
     lower = max(even, concentrated_lower(others + 1, response), none)
     return Enclosure(min(lower, upper), upper)
@@ -385,7 +385,7 @@ def _nearly_balanced(others: int, response: Response) -> tuple[Bound, tuple[int,
     """Return V for two values where half of the others, or nearly, have each."""
     half = others // 2
     # All characteristic functions have the same modulus, and for even numbers the phase is 0. The
-    # worst case does not get worse with more users: for odd numbers, that of one user less.
+    # worst case does not get worse with more users: for odd numbers, one user less bounds it.
     most = laws.mode_mass([Coins(half, response.truth), Coins(half, response.answer)])
     if others % 2 == 0:
         return _bound("balanced", response.leaked(most, 0.5)), (half, half)

@@ -1,4 +1,4 @@
-"""One target, one guess: the uninformed adversary, and any crowd of reports of one law.
+"""Success probability of an uninformed adversary, and in any crowd of reports of one law.
 
 With a uniform prior and k-ary randomized response of truth p, r = (1 - p)/(k - 1): 1/k if nothing
 is released (Prop. 14), p for reports without a shuffle (Prop. 15), V_S = E[largest of k counts] / n
@@ -54,13 +54,13 @@ _RAREST = 1e-200
 # Decimal digits to which equal columns agree that were computed differently.
 _DIGITS = 13
 
-# Rows squared times columns up to which rows that are never needed are looked for.
+# Most rows squared times columns for which rows that are never needed are looked for.
 _MOST_COMPARISONS = 3e8
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultinomialForm:
-    """What is left of a single-target problem after reduction; see the module for the formula."""
+    """A single-target problem after reduction; see the module for the formula."""
 
     num_users: int  # n, the target included
     # Shape (m,); s, positive, of the outcomes that the crowd can send, after merging.
@@ -156,7 +156,7 @@ def grouped_law(law: Floats, groups: NDArray[np.intp]) -> Floats:
 
 
 def _merged(gains: Floats, law: Floats) -> tuple[Floats, Floats, float]:
-    """Return gains and law with equal columns merged, and what V may lose or win by that."""
+    """Return gains and law with equal columns merged, and a bound on the change of V."""
     fractions, exponents = np.frexp(gains)
     keys = np.ldexp(np.round(fractions, _DIGITS), exponents)
     _, firsts, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -218,7 +218,7 @@ UNINFORMED = (
 def shuffled_vulnerability(
     num_users: SupportsIndex, domain_size: SupportsIndex, truth: Truth
 ) -> Bound:
-    """Return the adversary's success where reports of k-RR are shuffled.
+    """Return the success probability of an adversary who sees the shuffled reports of k-RR.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def largest_share_upper(num_balls: int, law: Floats) -> float:
 
 
 def many_values_ends(num_users: int, truth: float, prior: Floats) -> Enclosure:
-    """Enclose how often one of n values is guessed right from all reports of k-RR, shuffled.
+    """Enclose the success probability on one of n values, given all reports of k-RR, shuffled.
 
     However many values there are. Closest where weights q_x / s_x, s the law of a report, are much
     the same: then V = k r q + (p - r) E[max_x w_x h_x] / n. In general sum_y A_xy h_y =
@@ -313,7 +313,7 @@ ASSUMPTIONS = (
     "Only the histogram of the reports is released.",
 )
 
-# Guesses times columns up to which they are compared in pairs.
+# Most guesses times columns that are compared in pairs.
 _MOST_PAIRED = 4_000
 
 # A guess that gains less on average than this share of V, over their number, is no rival.
@@ -343,9 +343,9 @@ def exchangeable_vulnerability(
     channel : Channel or array_like, shape (k, m)
         R: row x is the law of the report of value x; k >= 2. The identity for a shuffler alone.
     prior : array_like, shape (k,), optional
-        q, of the target's value; uniform if not given.
+        q, the law of the target's value; uniform if not given.
     crowd : array_like, shape (m,), optional
-        s, of every other report. If not given, other users are like the target: s = q R.
+        s, the law of every other report. If not given, others are like the target: s = q R.
     work : float
         Blocks of histograms times guesses at most: fewer are quicker and coarser, 0 for none.
 
@@ -358,14 +358,14 @@ def exchangeable_vulnerability(
     Raises
     ------
     ParameterError
-        If a law is none, sizes do not fit, or a number is out of range.
+        If a law is invalid, sizes do not fit, or a number is out of range.
 
     Notes
     -----
     Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to a second for true
     values, and where histograms are listed (2e6 at most); some seconds where they are put into
-    blocks: to about 1 % of what is leaked, for up to five different reports and 1e10 users. Beyond
-    that guesses are compared in pairs, which may be off by half of what is leaked; by Chernoff's
+    blocks: to about 1 % of the leakage, for up to five different reports and 1e10 users. Beyond
+    that guesses are compared in pairs, which may be off by half of the leakage; by Chernoff's
     bound alone where the guesses that may change the outcome, times m, are above 4000. Error
     budget, beyond that of the way taken: 8 roundings of each probability, 2e-15 (2 + sqrt(n / 2)).
 
@@ -395,13 +395,13 @@ def exchangeable_vulnerability(
             if closer is not None:
                 method, found = closer[0], closer[1].clipped(found.lower, found.upper)
     found = Enclosure(found.lower - form.slack, found.upper + form.slack)
-    # Within what always holds.
+    # Within the ends that always hold.
     found = found.clipped(round_down(alone), min(round_up(form.unshuffled), 1.0))
     return found.bound(method, SOURCE, ASSUMPTIONS)
 
 
 def _closer(form: MultinomialForm, work: float) -> tuple[str, Enclosure] | None:
-    """Return the closest enclosure that is quick enough, and by which way."""
+    """Return the closest enclosure that is quick enough, and its method."""
     load = _by_load(form)
     if load is not None:
         return "load", load

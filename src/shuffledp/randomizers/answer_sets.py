@@ -1,6 +1,6 @@
-"""Sets of answers: several categories a user, through a randomizer of one category.
+"""Sets of answers: several categories per user, through a randomizer of one category.
 
-As arrays they have one row a user, padded with -1.
+As arrays they have one row per user, padded with -1.
 """
 
 import math
@@ -35,7 +35,7 @@ def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: in
     """Return rows of answers as (n, max_answers): in falling order, then -1; else raise.
 
     ``values`` has answers in [0, k), or -1 for none, anywhere in the row, and no answer twice. The
-    order in which a user gave them is gone.
+    order in which a user gave them is lost.
     """
     array = checks.plain_array(values)
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
@@ -87,7 +87,7 @@ class SetRandomizer(FrequencyRandomizer):
     """A `LocalRandomizer` of sets of at most s = ``max_answers`` of the categories 0, ..., k - 1.
 
     Sets are filled up to exactly s answers with *dummies*, a category k of its own, so that a
-    report does not tell how many answers a user has. Answers go through a `CategoryRandomizer` of
+    report hides the number of a user's answers. Answers go through a `CategoryRandomizer` of
     k + 1 categories, the base.
 
     Attributes
@@ -102,7 +102,7 @@ class SetRandomizer(FrequencyRandomizer):
         Local privacy loss in nats of a whole report, rounded up. Neighbours differ in the whole
         set of one user, not in one answer of it.
     base : CategoryRandomizer
-        What one answer goes through.
+        Randomizer of one answer.
     fingerprint : str
         Name of the exact law.
     """
@@ -138,7 +138,7 @@ class SetRandomizer(FrequencyRandomizer):
     @property
     @abstractmethod
     def num_slots(self) -> int:
-        """How often one report can support one category."""
+        """Largest number of times that one report supports one category."""
 
     @abstractmethod
     def _reported(self, codes: Integers, entropy: Entropy) -> NDArray[Any]:
@@ -166,7 +166,7 @@ class SetRandomizer(FrequencyRandomizer):
 
     @property
     def num_report_bytes(self) -> int:
-        """Bytes a report."""
+        """Bytes per report."""
         return bytes_of_row(self.randomize(np.empty((0, 0), np.int64), Entropy.from_seed(0)))
 
     def aggregate(self, reports: Reports) -> Counts:
@@ -242,7 +242,7 @@ class SampledAnswers(SetRandomizer):
 
     @property
     def num_slots(self) -> int:
-        """One: a report speaks of one answer."""
+        """One: a report is about one answer."""
         return 1
 
     @property
@@ -253,7 +253,7 @@ class SampledAnswers(SetRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket of the base.
+        """Privacy law for the accountant: the exact loss, and the blanket of the base.
 
         The law of a set is the mean of the base's laws over its s slots. It has the loss of the
         base, which the empty set and a set of s answers reach. Hockey-stick divergences are
@@ -276,7 +276,7 @@ class SampledAnswers(SetRandomizer):
 # where ratios are too large for floats.
 _MOST_ATOMS = 1024
 _LARGEST_LOSS = 700.0
-# More than what rounding to floats may have taken off a mass or ratio of the base.
+# Exceeds the loss of a mass or ratio of the base by rounding to floats.
 _RAISED = 1 + Fraction(1, 2**48)
 
 
@@ -307,10 +307,10 @@ class SplitAnswers(SetRandomizer):
     -----
     Source: basic composition (Dwork, Roth 2014, Theorem 3.14): two sets may differ in all s slots,
     which are randomized independently. A row of s reports of the base is *one* report, and is
-    shuffled as one: nothing here claims what shuffling the slots apart would give.
+    shuffled as one: no claim is made for shuffling the slots apart.
 
     A category that a user holds has the support p + (s - 1) q of one report on average, another
-    one s q. `SampledAnswers` has the variance of both, and says which is better: nearly always
+    one s q. `SampledAnswers` has the variance of both, and states which is better: nearly always
     sampling.
 
     Slots are in falling order of the answers, dummies last; the order carries nothing else. A
@@ -341,7 +341,7 @@ class SplitAnswers(SetRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the loss, and the product of the slots' blankets.
+        """Privacy law for the accountant: the loss, and the product of the slots' blankets.
 
         The product of s times the base's blanket lies below the law of every set. The worst pair
         of sets differs in every slot: where a slot has the same answer in both, its two ratios
@@ -383,8 +383,8 @@ class SplitAnswers(SetRandomizer):
 def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAtom, ...]:
     """Return the law of products of independent ratios, or nothing if it has too many atoms.
 
-    Rounded outward. Where nearly all reports tell the pair apart, neutral atoms have too little to
-    give: then to the nearest floats, for which `stated-blanket` makes up.
+    Rounded outward. Where nearly all reports distinguish the pair, neutral atoms have too little
+    mass to lend: then to the nearest floats, for which `stated-blanket` makes up.
     """
     if num_parts == 1:
         return atoms
@@ -392,7 +392,7 @@ def _product(atoms: tuple[BlanketAtom, ...], num_parts: int) -> tuple[BlanketAto
     # Masses by powers of the ratio that dominate a slot's exact law, with means of 1: means must be
     # exact, or products would not dominate products. The floats are within two units in the last
     # place of the exact law; all masses and ratios are raised by more than that, and reports of
-    # ratios (1, 1) have what is left of the mean.
+    # ratios (1, 1) have the rest of the mean.
     slot = {
         (int(atom.ratio0 > 1.0), int(atom.ratio1 > 1.0)): Fraction(atom.mass) * _RAISED
         for atom in atoms

@@ -1,4 +1,4 @@
-"""What all randomizers promise: ``LocalRandomizer``, and the classes that leave little to write."""
+"""Interfaces of randomizers: ``LocalRandomizer``, and base classes that do most of the work."""
 
 import math
 from abc import ABC, abstractmethod
@@ -23,10 +23,10 @@ from shuffledp.randomizers import checks, thresholds
 # Probabilities of outputs (columns) given inputs (rows); each row sums to exactly 1.
 Channel = tuple[tuple[Fraction, ...], ...]
 
-# What every estimator returns: unbiased values, and how far they may be off.
+# Results of the estimators: unbiased values, with their errors.
 Estimates = FrequencyEstimates | MeanEstimates
 
-# Cells of a matrix of reports and categories that are looked at together.
+# Cells of a matrix of reports and categories that are processed together.
 _CELLS_AT_A_TIME = 2**22
 
 
@@ -50,11 +50,11 @@ class LocalRandomizer(Protocol):
 
     @property
     def epsilon0(self) -> float:
-        """Local privacy loss in nats of the law drawn, rounded up; at most what was asked for."""
+        """Local privacy loss in nats of the law drawn, rounded up; at most the loss asked for."""
 
     @property
     def profile(self) -> LocalProfile:
-        """All that the accountant needs to know."""
+        """Privacy law of the randomizer, all that the accountant needs."""
 
     @property
     def fingerprint(self) -> str:
@@ -71,7 +71,7 @@ class LocalRandomizer(Protocol):
         """Return all that an estimator needs of the reports; aggregates of one law add."""
 
     def estimate(self, data: Any, *, confidence: float = 0.95) -> Estimates:
-        """Return unbiased estimates from reports, or from what `aggregate` made of them."""
+        """Return unbiased estimates from reports, or from their aggregate."""
 
 
 class FrequencyRandomizer(ABC):
@@ -86,7 +86,7 @@ class FrequencyRandomizer(ABC):
     @property
     @abstractmethod
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket where it is known."""
+        """Privacy law for the accountant: the exact loss, and the blanket where it is known."""
 
     @property
     @abstractmethod
@@ -118,9 +118,9 @@ class FrequencyRandomizer(ABC):
         confidence: float = 0.95,
         simultaneous: bool = False,
     ) -> FrequencyEstimates:
-        """Return the unbiased share of users with each category, and how far it may be off.
+        """Return the unbiased share of users with each category, with standard error and interval.
 
-        ``data`` are reports of this law, or what `aggregate` made of them; the options come from
+        ``data`` are reports of this law, or their aggregate; the options come from
         `estimate_frequencies`. Nothing is clipped or normalised; shares of several categories a
         user sum to the mean number of these. `ParameterError` if reports say nothing
         (epsilon0 = 0), `DataError` if there are none.
@@ -143,7 +143,7 @@ class CategoryRandomizer(FrequencyRandomizer):
     something faster. docs/guides/adding-a-randomizer.md walks through an example.
 
     Methods that read reports raise `FingerprintError` for reports of another law, `DomainError` for
-    what this law never makes, and `ParameterError` for another type or shape.
+    reports that this law never makes, and `ParameterError` for another type or shape.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class CategoryRandomizer(FrequencyRandomizer):
 
     @property
     def num_report_bytes(self) -> int:
-        """Bytes a report."""
+        """Bytes per report."""
         return bytes_of_row(self.randomize(np.empty(0, np.int64), Entropy.from_seed(0)))
 
     def report_for(self, category: int) -> NDArray[Any]:
@@ -310,7 +310,7 @@ class MeanRandomizer(ABC):
     @property
     @abstractmethod
     def profile(self) -> LocalProfile:
-        """What the accountant needs to know."""
+        """Privacy law for the accountant."""
 
     @property
     @abstractmethod
@@ -375,14 +375,14 @@ class MeanRandomizer(ABC):
     def noise_law(self) -> NoiseLaw:
         """Noise variance of the reports as a function of their squares.
 
-        Unless a class says otherwise, it cannot be told from the spread of the values, so that the
-        standard error of a mean is an upper bound.
+        Unless a class says otherwise, it cannot be separated from the spread of the values, so that
+        the standard error of a mean is an upper bound.
         """
         return NoiseLaw()
 
     @property
     def num_report_bytes(self) -> int:
-        """Bytes a report."""
+        """Bytes per report."""
         shape = (0,) if self.dimension == 1 else (0, self.dimension)
         return bytes_of_row(self.randomize(np.empty(shape), Entropy.from_seed(0)))
 
@@ -406,9 +406,9 @@ class MeanRandomizer(ABC):
     def estimate(
         self, data: Reports | Sums, *, confidence: float = 0.95, simultaneous: bool = False
     ) -> MeanEstimates:
-        """Return the unbiased mean of each coordinate, and how far it may be off.
+        """Return the unbiased mean of each coordinate, with standard error and interval.
 
-        ``data`` are reports of this law, or what `aggregate` made of them. In the user's units;
+        ``data`` are reports of this law, or their aggregate. In the user's units;
         nothing is clipped. With ``simultaneous`` the intervals of all coordinates hold at once with
         that confidence. `DataError` if there are fewer than two reports.
         """

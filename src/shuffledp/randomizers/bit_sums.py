@@ -41,7 +41,7 @@ _SHARES = 1023
 
 
 class Bits(Messages):
-    """What both share: the weights of the bits, and how they are drawn."""
+    """Weights of the bits, and their drawing, common to `BitSums` and `GroupBits`."""
 
     __slots__ = ()
     num_bits: int
@@ -54,7 +54,7 @@ class Bits(Messages):
 
     @property
     def dummy_shares(self) -> tuple[float, ...]:
-        """How the variances of the levels' dummies are related for the least error."""
+        """Ratios of the variances of the levels' dummies for the least error."""
         return tuple((self.gains**2 / self.weights).tolist())
 
     @property
@@ -95,7 +95,7 @@ class BitSums(Bits):
     -----
     A message is the code 2 b + bit for the levels b = 0, ..., B - 1. ``Reports.data`` holds
     messages, *not users*: B for each user, of which each must be shuffled as a report of its own,
-    for the accounts are those of levels that nothing links.
+    for the accounts assume that nothing links the levels.
 
     The loss is shared out over the levels so that the error is least: bit b has the weight
     w_b = 2^(B - 1 - b) / (2^B - 1) and the noise variance w_b^2 / (4 sinh^2(epsilon0_b / 2)).
@@ -157,7 +157,7 @@ class BitSums(Bits):
     def estimate(  # type: ignore[override]
         self, data: Reports | Counts, *, confidence: float = 0.95, simultaneous: bool = False
     ) -> MeanEstimates:
-        """Return the unbiased mean, and how far it may be off.
+        """Return the unbiased mean, with standard error and interval.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class BitSums(Bits):
     def dummy_variance(self, dummies: Sequence[DummyLaw]) -> float:
         """Variance that the dummies of each level, or none, add to the sum of the positions.
 
-        Half of (w / gain)^2 times the variance a bin: ones less zeros count by half.
+        Half of (w / gain)^2 times the variance per bin: ones less zeros count by half.
         """
         if len(dummies) not in (0, self.num_bits):
             raise ParameterError(
@@ -257,8 +257,8 @@ class GroupBits(Bits, AllParts):
     With one bit it is 1 with the chance (value - low) / (high - low). The law of a report is then a
     mixture of those of k-RR for both bits, so that the blanket of k-RR lies below it, and its
     divergences are at most those of k-RR, whose pairs of codes are values at the ends (joint
-    convexity). Where the number of users that one message hides among lets anything be said of
-    groups, epsilon0 is so large that no other randomizer of 2 g codes errs less.
+    convexity). Where enough users hide a message for groups to be estimated at all,
+    epsilon0 is so large that no other randomizer of 2 g codes errs less.
 
     Examples
     --------
@@ -298,14 +298,14 @@ class GroupBits(Bits, AllParts):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: k-RR for one message, else all messages as one report."""
+        """Privacy law for the accountant: k-RR for one message, else all messages as one report."""
         if self.num_bits == 1:
             return self.levels[0].profile
         return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
 
     @property
     def _chances(self) -> Floats:
-        """For each level the chances of a code that is the truth, and of another; shape (2, B)."""
+        """Chances of a code that is the truth, and of another, for each level; shape (2, B)."""
         return np.array([level.support_probabilities for level in self.levels]).T
 
     @property
@@ -314,7 +314,7 @@ class GroupBits(Bits, AllParts):
         return self.largest_change
 
     def report_for(self, place: int) -> NDArray[Any]:
-        """Return a one of the group at each level: what raises its mean most."""
+        """Return a one of the group at each level: the messages that raise its mean most."""
         starts = np.array([bins.start for bins in self.part_slices])
         report: NDArray[Any] = self.report_columns().data[starts + 2 * place + 1]
         return report
@@ -373,7 +373,7 @@ class GroupBits(Bits, AllParts):
     def estimate(  # type: ignore[override]
         self, data: Reports | Counts, *, groups: tuple[str, ...] = (), **how: Any
     ) -> GroupMeanEstimates:
-        """Return the mean and the size of each group, and how far they may be off.
+        """Return the mean and the size of each group, with their errors.
 
         ``data`` are reports of this law, or counts of them and of known dummies, as for
         `AllParts.estimate`; the options are those of `estimate_group_means`.

@@ -80,7 +80,7 @@ class KRandomizedResponse(SettledRandomizer):
 
     @property
     def _ignores_input(self) -> bool:
-        """Whether T is so large that the report is drawn without looking at the truth."""
+        """True if T is so large that the report is drawn without looking at the truth."""
         return self.epsilon0 == 0.0
 
     @property
@@ -93,7 +93,7 @@ class KRandomizedResponse(SettledRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket T / 2^64 on every category.
+        """Privacy law for the accountant: the exact loss, and the blanket T / 2^64 per category.
 
         For the pair (x1, x1') the output x1 has ratios (p, 1), x1' has (1, p), and each of the
         other k - 2 has (1, 1); see Balle, Bell, Gascon, Nissim, arXiv:1903.02837.
@@ -171,7 +171,7 @@ def moved_on(codes: NDArray[Any], words: Words, threshold: int, k: int) -> Words
 
 
 def histogram(codes: NDArray[Any], size: int) -> Integers:
-    """Occurrences of each whole number below ``size``; the caller has checked them."""
+    """Return the number of occurrences of each whole number below ``size``, unchecked."""
     counts = np.zeros(size, dtype=np.int64)
     if codes.dtype == np.uint8 and codes.flags.c_contiguous and codes.size >= 8 * _COUNTED:
         # Two codes at a time, as one number of two bytes, halve the number of steps.

@@ -1,7 +1,7 @@
 """``SampledLevels``, ``AllLevels``: a histogram at each level of a tree above ordered bins.
 
-They are the randomizers of `shuffledp.randomizers.parts` for values that are bins. What is reported
-at all levels is fitted by least squares, so that the share below any edge is known about as well.
+They are the randomizers of `shuffledp.randomizers.parts` for values that are bins. The reports of
+all levels are fitted by least squares, so that the share below any edge is about as accurate.
 """
 
 import math
@@ -26,7 +26,7 @@ _NO_VARIANCE = 1e-300
 
 
 class Levels(Parts):
-    """What both share; ``sizes`` are all of `level_sizes`, or the lowest of them."""
+    """Levels of a tree of bins; ``sizes`` are all of `level_sizes`, or the lowest of them."""
 
     __slots__ = ()
     is_sampled: ClassVar[bool]
@@ -50,8 +50,8 @@ class Levels(Parts):
     ) -> Any:
         """Return the variances of nodes of a level with some shares, from the reports about it.
 
-        Their errors sum to 0 within a level, and given that are independent. Reports of a sample
-        have those that are for a population, but for the tilts of `RangeErrors`.
+        Their errors sum to 0 within a level, and given that are independent. For reports of a
+        sample the variances are about a population, up to the tilts of `RangeErrors`.
         """
         p, q = self.levels[part].support_probabilities
         gain = p - q
@@ -74,7 +74,7 @@ class Levels(Parts):
     ) -> Floats:
         """Return the variances to expect of the shares below edges, for values evenly spread.
 
-        Of reports of samples these are for a population.
+        For reports of samples they are about a population.
         """
         number = len(self.sizes)
         each = num_users / number if self.is_sampled else num_users
@@ -85,7 +85,7 @@ class Levels(Parts):
         return self.tree.variance(np.zeros_like(edges), edges, noise)
 
     def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
-        """Return the largest change by one of n users of each bin's share, or of that below it.
+        """Return the largest change by one of n users of each bin's share, or of the share below.
 
         A share is a sum over the levels of the mean weight of the reports on each, over p - q.
         Another report on the same level changes one mean by at most the span of the weights over

@@ -5,8 +5,8 @@ Each user draws the hash function. With two buckets it is the Hadamard response.
 *Counting.* A report (a, y) supports category v if <a, v> = sum a_i v_i = y mod g. Let w be a g-th
 root of unity, and A_j the sum over all reports of w^(-j y) at the place a of a table over the
 seeds. The supports of v are the sum over j of hat A_j(j v) / g, where hat is the Fourier transform
-with w^<a, .> over the digits: g - 1 fast transforms, whatever the number of reports, of which those
-of j and g - j are conjugate. Sums of so few terms of size n are right to far less than one half,
+with w^<a, .> over the digits: g - 1 fast transforms, whatever the number of reports, in conjugate
+pairs j and g - j. Sums of so few terms of size n are right to far less than one half,
 and rounded to whole numbers.
 """
 
@@ -76,7 +76,7 @@ class HashedReports(SettledRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: `_blanket`, with its proof, and the attack."""
+        """Privacy law for the accountant: the exact loss, the blanket, and the attack."""
         return self._profile(*self._blanket(), attack=self._attack())
 
     @property
@@ -94,7 +94,7 @@ class HashedReports(SettledRandomizer):
 
     @property
     def num_possible_reports(self) -> int:
-        """Reports are whole numbers in [0, g^(m+1))."""
+        """Number of possible reports, which are the whole numbers in [0, g^(m+1))."""
         return self.num_seeds * self.num_buckets
 
     @property
@@ -115,7 +115,7 @@ class HashedReports(SettledRandomizer):
         hashes category 0 to 0. So only the seed 0 hashes all categories alike: there the infimum
         is the law itself, of mass 1/A and ratios (1, 1). For any other seed and every bucket some
         input hashes elsewhere, and the infimum is s/A, s = T / 2^64. Of these seeds A (1 - 1/g)
-        tell the pair apart: one bucket has ratios (P, 1), one (1, P), and g - 2 have (1, 1), where
+        distinguish the pair: one bucket has ratios (P, 1), one (1, P), and g - 2 have (1, 1), where
         P = e^epsilon0. The other A/g - 1 do not: one bucket has (P, P), and g - 1 have (1, 1).
         Rounded so that no bound falls; see `outward_atoms`.
         """
@@ -136,8 +136,8 @@ class HashedReports(SettledRandomizer):
         they differ. For g > 2 and k > 2 the categories 0, 1 and 2 do so: seed a hashes them to
         0, a_0 and 2 a_0, all alike with probability 1/g and all different else. For g = 2 any
         three categories are 0, u, v up to a shift with u and v linearly independent: each pattern
-        of collisions with the third one has probability 1/4. For k = 2 the second of the pair
-        is what the others hold.
+        of collisions with the third one has probability 1/4. For k = 2 the others hold the second
+        of the pair.
         """
         g = self.num_buckets
         lie = Fraction(self.threshold, WORD_VALUES)
@@ -332,7 +332,7 @@ def optimal_num_buckets(k: int, epsilon0: float) -> int:
 
     At most the smallest prime >= k, and at most 2097143; it never falls as epsilon0 grows.
 
-    The mean of the variances over the categories is that at the frequency 1/k. With p, q as in
+    The mean variance over the categories is the variance at the frequency 1/k. With p, q as in
     `HashedReports`, P = e^epsilon0 and t = g - 1, n times it is
 
         B t + C / t + D,  B = (P + k - 1) / (k (P - 1)^2),  C = P ((k - 1) P + 1) / (k (P - 1)^2),
@@ -370,17 +370,17 @@ def _is_prime(number: int) -> bool:
 
 
 def _modulo(numbers: NDArray[Any], divisor: int) -> NDArray[Any]:
-    """Return the rests by a constant, as products: they take no time that depends on the number."""
+    """Return remainders by a constant, as products, in a time that is independent of numbers."""
     rests: NDArray[Any] = numbers - numbers // divisor * divisor
     return rests
 
 
-# Seeds of a table at most, a gigabyte; and a transform's cost per seed, in looks at one report.
+# Most seeds of a table, a gigabyte; and a transform's cost per seed, in looks at one report.
 _LARGEST_TABLE, _TRANSFORM_COST = 2**26, 20
 
 
 def count_supports(law: HashedReports, data: NDArray[np.unsignedinteger]) -> Integers:
-    """Exact number of reports, checked and contiguous, that support each category."""
+    """Return the exact number of reports, checked and contiguous, that support each category."""
     if law.num_buckets == 2:  # by the Walsh-Hadamard transform
         counts = histogram(data, law.num_possible_reports)
         differences = walsh_hadamard(counts[::2] - counts[1::2])[: law.domain_size]

@@ -2,7 +2,7 @@
 
 A range [low, high] is cut into m equal steps, and a value becomes one of the two grid points
 0, ..., m around it, at random, such that the point's expectation is the value's position. The
-randomizer then sees that point only. Whatever the rounding does costs no privacy: the law of a
+randomizer then sees that point only. Rounding costs no privacy: the law of a
 report given a value is a mixture of the laws given grid points, and the divergences between
 mixtures are at most the largest between their components (joint convexity).
 
@@ -51,7 +51,7 @@ BLOCK = 2**15
 _SMALLEST_WIDTH = 1e-100
 _LARGEST_WIDTH = 1e100
 
-# Reports summed at a time, so that what is made of them stays in the cache.
+# Reports summed at a time, so that their scores stay in the cache.
 _SUM_BLOCK = 2**20
 
 
@@ -120,7 +120,7 @@ class Span:
 
 
 class GridLaw(NamedTuple):
-    """Whole numbers that make up a law: steps m, window W, and T of the density outside it.
+    """A law in whole numbers: steps m, window W, and T of the density outside it.
 
     A user at grid point i reports one of 0, ..., m + W - 1: each of i, ..., i + W - 1 with
     probability H / 2^64, each of the m others with T / 2^64; m T + W H = 2^64.
@@ -159,7 +159,7 @@ class GridLaw(NamedTuple):
         ]
 
     def attack(self) -> list[ExactAtom]:
-        """Likelihood ratios of both ends' reports to the reports of all others' value.
+        """Return the likelihood ratios of both ends' reports to the reports of all others' value.
 
         That is the least grid point whose window overlaps the windows of the ends the least.
         """
@@ -183,11 +183,11 @@ class GridLaw(NamedTuple):
 class NumberRandomizer(MeanRandomizer):
     """A `MeanRandomizer` of numbers in [low, high], which are rounded to a grid of m steps.
 
-    A class gives ``report_type``, what is abstract below, and `profile`.
+    A class defines ``report_type``, the abstract methods below, and `profile`.
     """
 
     report_type: ClassVar[np.dtype[Any]]
-    stated: ClassVar[tuple[str, ...]] = GridLaw._fields  # what the fingerprint has of the law
+    stated: ClassVar[tuple[str, ...]] = GridLaw._fields  # fields of the law in the fingerprint
 
     low: float
     high: float
@@ -373,10 +373,10 @@ def round_to_grid(
 
 
 def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIndex) -> float:
-    """Return the standard error that a mean will have, given who the users are.
+    """Return the standard error to expect of a mean, given the users.
 
     Their values are taken to be spread evenly over the range. The variances of the users add, so
-    that for any other values it lies between those for the best and the worst single value.
+    that for other values it lies between the errors for the best and the worst single value.
     `ParameterError` if the reports say nothing (epsilon0 = 0).
     """
     count = require_at_least("num_users", num_users, 1)
@@ -432,7 +432,7 @@ class Duchi(NumberRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: binary randomized response, with its blanket.
+        """Privacy law for the accountant: binary randomized response, with its blanket.
 
         A report comes from a random one of the two ends, which are the worst case; see
         docs/results/worst-pairs.md.
@@ -544,7 +544,7 @@ class Piecewise(NumberRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket T / 2^64 on every output.
+        """Privacy law for the accountant: the exact loss, and the blanket T / 2^64 per output.
 
         For the ends of the range, whose windows do not overlap: W outputs have the ratios (p, 1), p
         = H / T, another W have (1, p), and the m - W others (1, 1). They are the worst pair; see

@@ -48,13 +48,13 @@ LARGEST_NUM_PARTS = 1024
 # Most values whose channel is written out.
 _LARGEST_CHANNEL = 64
 
-# Users whose values are looked at together.
+# Users whose values are processed together.
 _BLOCK = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts(ABC):
-    """What these randomizers share: the number of possible codes of each part, and its law."""
+    """Sizes and laws of the parts, common to all randomizers of parts."""
 
     sizes: tuple[int, ...]
     epsilon0: float
@@ -89,7 +89,7 @@ class Parts(ABC):
 
     @property
     def gains(self) -> Floats:
-        """For each part p - q: the chances of a code if it is the truth, and if another is."""
+        """Differences p - q, by part, of the chances of a code that is the truth and of another."""
         chances = np.array([level.support_probabilities for level in self.levels])
         gains: Floats = chances[:, 0] - chances[:, 1]
         return gains
@@ -101,7 +101,7 @@ class Parts(ABC):
 
     @property
     def part_slices(self) -> tuple[slice, ...]:
-        """Where the bins of each part stand among all of them."""
+        """Slice of the bins of each part among all bins."""
         ends = accumulate(self.sizes, initial=0)
         return tuple(slice(start, end) for start, end in pairwise(ends))
 
@@ -143,9 +143,9 @@ class Parts(ABC):
     def estimate(
         self, data: Reports | Counts, *, confidence: float = 0.95, simultaneous: bool = False
     ) -> FrequencyEstimates:
-        """Return the unbiased share of all users in each bin, and how far it may be off.
+        """Return the unbiased share of all users in each bin, with standard error and interval.
 
-        ``data`` are reports of this law without dummies, or what `aggregate` made of them; of
+        ``data`` are reports of this law without dummies, or their aggregate; of
         messages of several parts also with dummies, whose laws for each part are among ``dummies``,
         and ``num_reports`` messages of users. The options come from `estimate_frequencies`. Where
         each user reported on one part, errors count that those were a random sample of the users.
@@ -205,8 +205,8 @@ class SampledParts(Parts):
     sizes : tuple of int
         Number of possible codes k_l of each part, in [2, 2^32 - 1]; at most 1,024 parts.
     epsilon0 : float
-        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up. It is
-        that of the whole row: only one of its codes is reported on.
+        Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up. It
+        covers the whole row: only one of its codes is reported on.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class SampledParts(Parts):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, the blanket of all parts, and an attack.
+        """Privacy law for the accountant: the exact loss, the blanket of all parts, and an attack.
 
         The worst pair differs in every part: docs/results/worst-pairs.md has the proof. In the
         attack all other users have a third code, or in parts of two codes the first.
@@ -356,7 +356,7 @@ class SampledParts(Parts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages(Parts):
-    """What randomizers share that send one message for each part."""
+    """Randomizers that send one message for each part."""
 
     @property
     def num_report_bytes(self) -> int:
@@ -365,18 +365,18 @@ class Messages(Parts):
 
     @property
     def profile(self) -> LocalProfile:
-        """All messages of a user as one report: what is shuffled part by part tells no more."""
+        """Privacy law of all messages as one report: shuffled part by part, they reveal no more."""
         return LocalProfile(epsilon0=self.epsilon0, family=RandomizerFamily.OTHER)
 
     @property
     def profiles(self) -> tuple[LocalProfile, ...]:
-        """What the accountant needs to know of each part."""
+        """Privacy law of each part, for the accountant."""
         return tuple(level.profile for level in self.levels)
 
     @property
     @abstractmethod
     def dummy_shares(self) -> tuple[float, ...]:
-        """How the variances of the parts' dummies are related."""
+        """Ratios of the variances of the parts' dummies."""
 
     def bin_error(
         self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
@@ -445,8 +445,8 @@ class AllParts(Messages):
     Notes
     -----
     Codes are numbered as in `SampledParts`. ``Reports.data`` holds messages, *not users*: L for
-    each user, of which each must be shuffled as a report of its own, for the accounts are those of
-    parts that nothing links. Without noise and without dummies nothing hides a rare code.
+    each user, of which each must be shuffled as a report of its own, for the accounts assume that
+    nothing links the parts. Without noise and without dummies nothing hides a rare code.
 
     Cost: with local noise 8 random bytes a message.
 
@@ -467,7 +467,7 @@ class AllParts(Messages):
 
     @property
     def dummy_shares(self) -> tuple[float, ...]:
-        """How the variances of the parts' dummies are related: all alike."""
+        """Ratios of the variances of the parts' dummies: all alike."""
         return (1.0,) * len(self.sizes)
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:

@@ -12,8 +12,8 @@ error is covered by a stated margin.
 
 Blanket and explicit data, as atoms: docs/results/worst-pairs.md proves that opposite points are the
 worst pair. p = e^epsilon0 and b = (1 - 2 q) (1 - P) / (1 - q), the mass of ratios (1, 1), depend on
-q, a floating-point number with a relative error of at most 3e-10; what is stated has b smaller by
-1e-9 of itself and p rounded up, and dominates the true law.
+q, a floating-point number with a relative error of at most 3e-10; the stated atoms have b smaller
+by 1e-9 of itself and p rounded up, and dominate the true law.
 
 *The cap.* On the unit sphere of R^d, write a = (d - 1) / 2 and t = <V, x> for a uniform
 V. Then (1 + t) / 2 has the law Beta(a, a), the cap t >= gamma has measure
@@ -90,7 +90,7 @@ _BELOW_ONE = 1.0 - 2.0**-52
 
 # Losses below this show in no float of a report: the law is then uniform, and its loss is 0.
 _LEAST_EPSILON0 = 1e-12
-# Whatever is asked above gives the same law. There are no more than 44.4 nats in P anyway.
+# Any larger loss gives the same law. There are no more than 44.4 nats in P anyway.
 _MOST_EPSILON0 = 100.0
 # gamma is kept to this many significant bits, and so is 1 - gamma where gamma > 1/2. The variance
 # is flat at its minimum, so that this costs less than 1e-8 of it; and libraries that differ in the
@@ -113,13 +113,13 @@ _UNIT_TOLERANCE = 1e-3
 
 
 class TwoPieceLaw(NamedTuple):
-    """Where the cap begins; the report lies outside with probability exactly T / 2^64 <= 1/2."""
+    """Start gamma of the cap; the report lies outside with probability exactly T / 2^64 <= 1/2."""
 
     gamma: float
     threshold: int
 
 
-# And its loss.
+# The uniform law, and its loss.
 UNIFORM = TwoPieceLaw(gamma=0.0, threshold=WORD_VALUES // 2), 0.0
 
 
@@ -168,7 +168,7 @@ class PrivUnit(MeanRandomizer):
     Attributes
     ----------
     gamma : float
-        Where the cap begins: reports V with <V, x> >= gamma are in the cap around x.
+        Start of the cap: reports V with <V, x> >= gamma are in the cap around x.
     threshold : int
         T: a report lies outside the cap with probability exactly T / 2^64.
     mean_along : float
@@ -236,7 +236,7 @@ class PrivUnit(MeanRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the loss, the blanket of opposite points, and an attack.
+        """Privacy law for the accountant: loss, blanket of opposite points, and an attack.
 
         Proved in docs/results/worst-pairs.md, for the law of real numbers; see the known limitation
         above. The measure q of a part is a float with a relative error of at most 3e-10. Stated are
@@ -300,11 +300,11 @@ class PrivUnit(MeanRandomizer):
 
     @property
     def score_limits(self) -> tuple[float, float]:
-        """What a coordinate of a vector can be whose norm is 1 as closely as is asked for."""
+        """Limits of a coordinate of a vector whose norm is 1 up to the tolerance."""
         return -1.0 - _UNIT_TOLERANCE, 1.0 + _UNIT_TOLERANCE
 
     def report_for(self, coordinate: int) -> NDArray[Any]:
-        """Return the longest vector along a coordinate, but for the last digits of a float."""
+        """Return the longest vector along a coordinate, up to the last digits of a float."""
         along = np.arange(self.dimension) == coordinate
         longest = np.float32(1.0 + 0.9999 * _UNIT_TOLERANCE)
         return np.where(along, longest, np.float32(0.0))[None]
@@ -422,7 +422,7 @@ def cosine_on_grid(gamma: float) -> float:
 
 
 def law_for(epsilon0: float, dimension: int) -> tuple[TwoPieceLaw, float]:
-    """Return the best cap's law, P spending what the cap leaves, and its loss, rounded up."""
+    """Return the best cap's law, P spending the rest of the loss, and its loss, rounded up."""
     limit = min(epsilon0, _MOST_EPSILON0)
     if limit < _LEAST_EPSILON0:
         return UNIFORM
@@ -437,7 +437,7 @@ def law_for(epsilon0: float, dimension: int) -> tuple[TwoPieceLaw, float]:
 
 def weight_difference(threshold: int, measure: Measure) -> float:
     """Return P / q - (1 - P) / (1 - q), the jump of the density at the cut; 0 if there is none."""
-    # P - q from what each is away from 1/2, so that nothing cancels.
+    # P - q from the distances to 1/2, so that nothing cancels.
     above_half = (WORD_VALUES // 2 - threshold) / WORD_VALUES
     return (above_half + measure.below_half) / (measure.inside * measure.outside)
 

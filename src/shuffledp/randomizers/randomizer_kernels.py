@@ -52,7 +52,7 @@ def place_members(
     """Draw the members of each row's subset one after another, as far as the half words go.
 
     ``rows`` start empty. Member s of row i is number ``placed`` = i * subset_size + s, so that
-    one integer says how far the work has come: it is given, and the new one is returned.
+    one integer states the progress: it is given, and the new one is returned.
 
     The others of a row, that is all categories but its code, are numbered from 0 to
     num_others - 1; the code's own place is taken by category num_others. Member 0 is a uniform

@@ -101,7 +101,7 @@ class SubsetSelection(SettledRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss and the largest blanket.
+        """Privacy law for the accountant: the exact loss and the largest blanket.
 
         Every subset leaves some category out, as w <= k / 2, and has its least probability
         mu = (1 - pi) / C(k-1, w) when that is the truth; times e^epsilon0 for a truth
@@ -210,7 +210,7 @@ def _inclusion(k: int, size: int, threshold: int) -> Fraction:
 
 
 def _probability_ratio(k: int, size: int, threshold: int) -> Fraction:
-    """Return the exact e^epsilon0: of a subset given a truth within it, over one without."""
+    """Return the exact e^epsilon0: chance of a subset given a truth within, over one without."""
     inclusion = _inclusion(k, size, threshold)
     return inclusion * (k - size) / ((1 - inclusion) * size)
 
@@ -236,7 +236,7 @@ def _attack(k: int, size: int, threshold: int) -> tuple[BlanketAtom, ...]:
 
 
 def _chances_of_pair(domain_size: int, size: int) -> tuple[Fraction, Fraction, Fraction]:
-    """Probabilities that a uniform subset has both of a pair, only the first, or neither."""
+    """Return the chances that a uniform subset has both of a pair, only the first, or neither."""
     rest = domain_size - size
     pairs = domain_size * (domain_size - 1)
     counts = (size * (size - 1), size * rest, rest * (rest - 1))

@@ -15,8 +15,8 @@ from typing import TypeVar
 WORD_VALUES = 2**64  # a uniform word takes each of these values with the same probability
 
 # T = 1 is the smallest threshold of a law that is private at all. It is reached at epsilon0 =
-# 64 ln 2 = 44.4 by k-RR and OUE and at 128 ln 2 = 88.8 by symmetric unary encoding, so whatever is
-# asked above this limit gives the same law, and exponentials stay small enough for decimals.
+# 64 ln 2 = 44.4 by k-RR and OUE and at 128 ln 2 = 88.8 by symmetric unary encoding, so any larger
+# epsilon0 gives the same law, and exponentials stay small enough for decimals.
 _SATURATED_EPSILON0 = 100.0
 
 _DECIMAL = Context(prec=100)
@@ -34,7 +34,7 @@ def response_threshold(epsilon0: float, k: int = 2) -> int:
 
 
 def response_ratio(threshold: int, k: int = 2) -> Fraction:
-    """Exact ratio of the probabilities of the true and of another symbol of k-RR, T / 2^64."""
+    """Return the exact ratio of the probabilities of the true and of another symbol of k-RR."""
     return Fraction(WORD_VALUES - (k - 1) * threshold, threshold)
 
 

@@ -21,7 +21,7 @@ from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.thresholds import WORD_VALUES, response_law
 
-# Words of bits that are drawn together: what is at work stays in the first-level cache.
+# Words of bits that are drawn together: they stay in the first-level cache.
 _LANES = 2**12
 
 # True bits are written to this many rows at a time, to bound the memory of converted codes.
@@ -57,7 +57,7 @@ class UnaryEncoding(SettledRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """What the accountant needs: the exact loss, and the blanket of `unary_blanket`."""
+        """Privacy law for the accountant: the exact loss, and the blanket of `unary_blanket`."""
         blanket = unary_blanket(self.domain_size, *self.bit_probabilities)
         return self._profile(*blanket, family=self.family)
 
@@ -249,7 +249,7 @@ def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> Words:
 
 
 def set_bits(rows: Bytes, k: int) -> Booleans:
-    """Bits set in each row: booleans, shape (n, k)."""
+    """Return the bits set in each row: booleans, shape (n, k)."""
     return np.unpackbits(rows, axis=1, count=k, bitorder="little").view(np.bool_)
 
 

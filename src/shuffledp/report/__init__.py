@@ -1,7 +1,7 @@
-"""How results look: self-contained HTML pages, notebook fragments, lines in a terminal.
+"""Presentation of results: self-contained HTML pages, notebook fragments, lines in a terminal.
 
 The module itself is the `shuffledp.core.shown.Renderer` that ``shuffledp/__init__.py``
-registers. Names below are loaded when they are first used.
+registers. The names below are loaded at first use.
 """
 
 from shuffledp.core.lazy_names import lazy_names

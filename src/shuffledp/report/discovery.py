@@ -7,7 +7,7 @@ from shuffledp.report.formatting import given, rounded
 
 
 def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return names and texts of the particulars of a plan or a result; none of other questions."""
+    """Return names and texts of facts about a search for texts; empty for other questions."""
     if (found := findings.get("discovery")) is None:
         return []
     rounds = found["rounds"]
@@ -18,9 +18,9 @@ def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
     if share <= 1.0:
         percent = rounded(100.0 * share, up=True)
         said = f"each text that {percent}% of the users have, with probability 0.95 at least"
-        if not any(each["num_left"] for each in rounds):  # of a plan
+        if not any(each["num_left"] for each in rounds):  # a plan
             said += ", unless too many prefixes have more"
-    if left := found.get("left"):  # of a search among devices
+    if left := found.get("left"):  # a search among devices
         return [
             ("rounds", f"{len(rounds)} done, of {numbers} users and up to {max(bins):,} bins each"),
             ("left", f"{len(left):,} prefixes, some of which nobody may have; not yet texts"),

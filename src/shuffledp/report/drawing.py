@@ -1,4 +1,4 @@
-"""Charts as static SVG: lines and bars, with the words and numbers that stand in for them.
+"""Charts as static SVG: lines and bars, with the words and numbers that replace them.
 
 A drawing is a list of elements with their attributes; ``chart.html`` writes them down and escapes
 them. Colours are CSS variables, so that the style sheet's light and dark theme hold in charts too.
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from shuffledp.report.formatting import display_width, fixed, given, percent, rounded, shorten
 
-# Readable on the white page and on the dark one.
+# Readable on a white and on a dark page.
 COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c2559d", "#25858f")
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
-# Pixels: width and height of a chart of lines, wide and for a phone; a character in a font of 13, a
-# line of text, whiskers, a dot's radius, and bars.
+# Pixels: size of a chart of lines, wide and for a phone; width of a character in a font of 13,
+# height of a line of text, whiskers, radius of a dot, and bars.
 _WIDE, _NARROW = (880.0, 400.0), (340.0, 300.0)
 _CHARACTER = 7.2
 _LINE = 18.0
@@ -24,9 +24,9 @@ _CAP = 4.0
 _DOT = 5.0
 _BAR, _SLIM_BAR, _MANY_BARS = 38.0, 26.0, 12
 
-_PAD = 0.04  # of the axis, beyond the data
-_MOST_POINTS = 60  # of a line that are shown and tell their numbers
-_MOST_DECADES = 8  # that are labelled
+_PAD = 0.04  # share of the axis beyond the data
+_MOST_POINTS = 60  # shown on a line, with their numbers
+_MOST_DECADES = 8  # with labels
 _LONGEST_NAME = 34
 
 Point = tuple[float, float]
@@ -41,7 +41,7 @@ class Mark(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A text at a place along an axis, of which a part may be raised."""
+    """A text at a place along an axis, with an optional raised part."""
 
     place: float
     text: str
@@ -50,21 +50,21 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, with the words and numbers that stand in for it where it cannot be seen."""
+    """A chart, with the words and numbers that replace it where it cannot be seen."""
 
     name: str
     drawing: "Plot"
     narrow: "Plot"  # the same for a phone
     description: str
     headings: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()  # empty where the page has the table anyway
+    rows: tuple[tuple[str, ...], ...] = ()  # empty if the page has the table anyway
     legend: tuple["Line", ...] = ()
-    band: str = ""  # what the bands of lines are
+    band: str = ""  # definition of the bands of lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What an axis shows; limits and labelled values follow from the data if none are given."""
+    """Content of an axis; limits and labelled values follow from the data by default."""
 
     title: str = ""
     is_log: bool = False
@@ -76,7 +76,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a chart, perhaps in a band; a level across where there is one value and no x."""
+    """A line of a chart, with an optional band; a level across if it has one value and no x."""
 
     name: str
     y: tuple[float | None, ...]
@@ -85,18 +85,18 @@ class Line:
     dash: str = "solid"
     width: float = 2.0
     note: str = ""
-    up: bool = True  # whether numbers are rounded up
+    up: bool = True  # True if numbers are rounded up
     band: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     @property
     def dashes(self) -> str:
-        """The lengths of its dashes."""
+        """Lengths of its dashes."""
         return DASHES[self.dash]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A horizontal bar from 0, perhaps with an interval on it and a text at its end."""
+    """A horizontal bar from 0, with an optional interval on it and text at its end."""
 
     label: str
     value: float
@@ -113,7 +113,7 @@ def lines_figure(
 ) -> Figure:
     """Return lines over a common axis, with a legend, and the numbers as a table.
 
-    A dotted line from top to bottom is at ``here``; ``band`` says what bands are.
+    A dotted line from top to bottom is at ``here``; ``band`` is the definition of the bands.
     """
     ends = (value for each in lines if each.band for side in each.band for value in side)
     xs = [value for each in lines for value in each.x]
@@ -151,7 +151,7 @@ def bars_figure(
 ) -> Figure:
     """Return horizontal bars from top to bottom, each with its label on the left.
 
-    Dots on their intervals instead are for a number that is alone, and need no zero.
+    Dots on their intervals instead are for a single number, and need no zero.
     """
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
     ends = (end for each in bars for end in (each.interval or ()) + (each.population or ()))
@@ -170,12 +170,12 @@ def bars_figure(
 
 
 def isolated(text: str, limit: int) -> str:
-    """Return a label that is shown as it is: shortened, its direction kept inside."""
+    """Return a shortened label for display, isolated from the direction of its surroundings."""
     return f"\u2068{shorten(text, limit)}\u2069"
 
 
 def _number(value: float | None, of: Line) -> str:
-    """Return a value; nothing where there is none."""
+    """Return a value as text; a dash for a missing one."""
     if value is None or not math.isfinite(value):
         return "-"
     return rounded(value, up=of.up, digits=5)
@@ -184,7 +184,7 @@ def _number(value: float | None, of: Line) -> str:
 # --------------------------------------------------------------------- axes
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """An axis: where its values are, in pixels; ``low`` and ``high`` are logarithms if it is."""
+    """An axis in pixels; ``low`` and ``high`` are logarithms on a logarithmic axis."""
 
     axis: Axis
     low: float
@@ -194,7 +194,7 @@ class _Scale:
 
     @classmethod
     def of(cls, axis: Axis, values: Iterable[float], first: float, last: float) -> "_Scale":
-        """Return an axis that holds all values, or the limits it was given."""
+        """Return an axis that holds all values, or has the given limits."""
         if axis.limits is not None:
             low, high = (math.log10(each) if axis.is_log else each for each in axis.limits)
             return cls(axis, low, high, first, last)
@@ -219,7 +219,7 @@ class _Scale:
         return round(self.first + share * (self.last - self.first), 1)
 
     def ticks(self, most: int) -> Iterator[Tick]:
-        """Yield the labelled values: given ones, decades, or round numbers."""
+        """Yield the labelled values: given values, decades, or round numbers."""
         for value, *text in self.axis.labels or self._round_values(most):
             yield Tick(self(value), *text)
 
@@ -249,14 +249,14 @@ class _Scale:
 
 
 def _decade(exponent: int) -> tuple[float, str, str]:
-    """Return a power of ten, written out where it is short."""
+    """Return a power of ten, written out if it is short."""
     if -3 <= exponent <= 3:
         return 10.0**exponent, given(10.0**exponent), ""
     return 10.0**exponent, "10", str(exponent).replace("-", "\u2212")
 
 
 class Plot:
-    """Both axes of a chart with their values, and what is drawn between them."""
+    """Both axes of a chart with their values, and the marks drawn between them."""
 
     def __init__(
         self,
@@ -281,7 +281,7 @@ class Plot:
         self.beside: list[tuple[float, float, str]] = []  # texts at the ends of bars
 
     def _x_ticks(self) -> Iterator[Tick]:
-        """Yield the labels below the plot that fit."""
+        """Yield the labels that fit below the plot."""
         first, last = self.x.first, self.x.last
         taken = -math.inf
         for tick in self.x.ticks(int((last - first) / 60.0) + 1):
@@ -302,7 +302,7 @@ class Plot:
         self._add("line", "here", style, stroke_dasharray=dashes, title="", **ends)
 
     def add_band(self, line: Line) -> None:
-        """Add the band of a line: there along its upper end, and back along its lower one."""
+        """Add the band of a line: along its upper end, and back along its lower one."""
         if line.band is not None:
             lower, upper = line.band
             places = [self.x(each) for each in line.x]
@@ -311,7 +311,7 @@ class Plot:
             self._add("path", "band", f"fill:{line.colour};fill-opacity:0.18", d=path)
 
     def add_line(self, line: Line) -> None:
-        """Add a line and, unless there are many, its points, which tell their numbers."""
+        """Add a line and, unless there are many, its points with their numbers."""
         points: list[Point | None] = [
             None if y is None or not math.isfinite(y) else (self.x(x), self.y(y))
             for x, y in zip(line.x, line.y, strict=False)
@@ -352,7 +352,7 @@ class Plot:
 
 
 def _path(points: Sequence[Point | None]) -> str:
-    """Return a line through points, interrupted where there is none."""
+    """Return a line through points, interrupted at missing ones."""
     path, command = "", "M"
     for point in points:
         if point is not None:
@@ -362,12 +362,12 @@ def _path(points: Sequence[Point | None]) -> str:
 
 
 def _tick_width(tick: Tick) -> float:
-    """Return about how wide the text of a label is."""
+    """Return the approximate width of a label in pixels."""
     return _text_width(tick.text + tick.raised)
 
 
 def _text_width(text: str) -> float:
-    """Return about how wide a text is, in pixels."""
+    """Return the approximate width of a text in pixels."""
     return _CHARACTER * display_width(text)
 
 
@@ -384,13 +384,13 @@ def epsilon_figure(
     x: Axis,
     here: float | None,
 ) -> Figure | None:
-    """Return the upper bound on epsilon as a curve, with what it is compared with."""
+    """Return the upper bound on epsilon as a curve, with the lines that it is compared with."""
     points = sorted((float(at), epsilon) for at, epsilon in points if math.isfinite(epsilon))
     if len(points) < 2:
         return None
     places, epsilons = zip(*points, strict=True)
     curve = Line(name="upper bound on epsilon", x=places, y=epsilons, colour="var(--accent)")
-    # It may fall by powers of ten: then only logarithms show how.
+    # It may fall by powers of ten, which only a logarithmic axis shows.
     is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
     y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
     return lines_figure(name, [curve, *others], x=x, y=y, here=here)

@@ -1,7 +1,7 @@
-"""Words about dummies: the lines of guarantee that a collection with them has.
+"""Words about dummies: the lines of guarantee of a collection with dummies.
 
 There are three: dummies are added and the shuffler colludes with nobody; it shuffles and none are
-added; it colludes with the analyst. Each is a theorem by itself.
+added; it colludes with the analyst. Each is a theorem of its own.
 """
 
 import math
@@ -17,16 +17,16 @@ from shuffledp.report.formatting import brief, counted, fixed, given
 if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
 
-# To seal one report takes about so long.
+# Approximate time to seal one report.
 _SEAL_SECONDS = 1e-4
 
 
 def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
-    """Return the three guarantees of a plan or a result; none where there are no dummies."""
+    """Return the three guarantees of a plan or a result; empty without dummies."""
     if not subject.dummies:
         return []
     with_dummies = wording.guarantee_text(subject.guarantee)
-    rounds = getattr(subject, "rounds", 1)  # a result is of one
+    rounds = getattr(subject, "rounds", 1)  # a result has one
     return [
         (
             "with dummies",
@@ -38,7 +38,7 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
 
 
 def plan_rows(plan: "Plan") -> list[tuple[str, str]]:
-    """Return laws, numbers and cost of a plan's dummies, and the three guarantees; or nothing."""
+    """Return laws, numbers and cost of a plan's dummies, and the three guarantees; or no rows."""
     if not plan.dummies:
         return []
     number = plan.expected_dummies
@@ -104,7 +104,7 @@ def values_of_forms(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upper_in_json(value: Any) -> float | None:
-    """Return the upper end of a bound in JSON, or a given number; None if none is proved."""
+    """Return the upper end of a bound in JSON, or a given number; None without a bound."""
     upper = value["upper"] if isinstance(value, Mapping) else value
     return None if upper is None else float(upper)
 
@@ -117,7 +117,7 @@ def _condition(subject: Any) -> str:
 
 
 def _whose(subject: Any) -> str:
-    """Return the users whom the guarantee with dummies counts on."""
+    """Return the users on whom the guarantee with dummies relies."""
     if protect_alone(subject.dummies):
         return "any number of users, whatever the others send"
     return f"{subject.guarantee.num_users:,} honest users, who send dummies"

@@ -1,11 +1,11 @@
-"""What a finished collection tells others: a notice, a label, an entry for the public registry.
+"""Notice, label, and entry for the public registry about a finished collection.
 
-All three are made from ``privacy.json``, so they say what that file says and can be made at any
-time later; or before, from a saved plan. Upper bounds are rounded up.
+All three are made from ``privacy.json``, so that they agree with that file and can be made at any
+later time; or in advance, from a saved plan. Upper bounds are rounded up.
 
 Sources: the registry's entries have the form of Nanayakkara, Ghazi, Vadhan, "Practitioners'
-Perspectives on a Differential Privacy Deployment Registry", arXiv:2509.13509v2, as its public
-records write it; the label has the rows of Dibia, Lu, Bhattacharjee, Near, Feng, "'We Need a
+Perspectives on a Differential Privacy Deployment Registry", arXiv:2509.13509v2, as in its public
+records; the label has the rows of Dibia, Lu, Bhattacharjee, Near, Feng, "'We Need a
 Standard': Toward an Expert-Informed Privacy Label for Differential Privacy", arXiv:2507.15997v1.
 """
 
@@ -34,14 +34,14 @@ def read_record(
 ) -> dict[str, Any]:
     """Return the content of ``privacy.json``, given the file or its folder, or of a plan.
 
-    A plan does not say where true answers will be randomized: ``collected_by`` does. ``about`` goes
-    before what the file says.
+    A plan does not state where true answers will be randomized: ``collected_by`` does. ``about``
+    overrides the file.
 
     Raises
     ------
     DataError
-        If it is no such file, or tells of a simulation, of which nothing may be promised; if
-        nothing says who collects, or the file says otherwise.
+        If the file is neither, or is about a simulation, which protects nobody; if ``collected_by``
+        is missing, or contradicts the file.
     """
     file = path / "privacy.json" if path.is_dir() else path
     try:
@@ -76,13 +76,13 @@ def read_record(
 
 
 def _form(template: str, record: Mapping[str, Any]) -> str:
-    """Return a record in a form; what is not known is marked."""
+    """Return a form filled from a record, with unknown values marked."""
     guarantee, name = record["guarantee"], str(record.get("randomizer", TO_FILL_IN))
     is_bare, shuffle = (
         record["epsilon0"] in {None, math.inf},
         shuffle_words(str(record["shuffler"])).notice,
     )
-    # Whose report is whose, and all of a user's where one collection has rounds of its own.
+    # Local loss of one report, and of all reports of a user if the question has rounds.
     loss = None if is_bare else float(record["epsilon0"])
     sent = int(guarantee.get("rounds", 1)) if "discovery" in record else 1
     about = {each: str(text) for each, text in record["about"].items() if text}
@@ -120,7 +120,7 @@ FORMS = {
 
 
 def _asked(record: Mapping[str, Any], about: Mapping[str, str]) -> str:
-    """Return the question, else the column that holds the answers, and its possible answers."""
+    """Return the question, or else the column of the answers, and its possible answers."""
     column = f" (column {shown_label(about['column'])} of the data)" if "column" in about else ""
     question = about.get("question", f"{TO_FILL_IN}: the question as it is put{column}.")
     words = WORDS.get(record.get("question", {}).get("kind"))

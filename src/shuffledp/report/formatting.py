@@ -1,7 +1,7 @@
-"""Numbers and labels for people: few digits, rounded to the safe side, nothing that can escape.
+"""Numbers and labels for readers: few digits, rounded to the safe side, safely escaped.
 
-A proved upper bound is rounded up and one that is unavoidable down, so what a reader
-sees is never a stronger claim than what was computed.
+A proved upper bound is rounded up and a lower bound down, so that readers never see a stronger
+claim than was computed.
 """
 
 import math
@@ -19,7 +19,7 @@ _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
 def shown_label(label: str) -> str:
-    """Return a label as readers see it, also where it is empty."""
+    """Return a label in its visible form, also if it is empty."""
     return visible(label) or "(empty)"
 
 
@@ -47,7 +47,7 @@ def rounded(value: float, *, up: bool, digits: int = 4) -> str:
 
 
 def given(value: float) -> str:
-    """Return a number that the user gave, as short as it can be written exactly."""
+    """Return a number that the user gave, in its shortest exact form."""
     return _plain_exponent(repr(float(value)).removesuffix(".0"))
 
 
@@ -74,7 +74,7 @@ def decimals_for(standard_errors: list[float], *, most: int = 6) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """Return a number with that many decimals and thousands separators, and no ``-0``."""
+    """Return a number with these decimals and thousands separators, and no ``-0``."""
     text = f"{value:,.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
@@ -85,12 +85,12 @@ def percent(value: float, decimals: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things."""
+    """Return a number with a noun, in the plural except for 1."""
     return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def odds_factor(epsilon: float) -> str:
-    """Return ``exp(epsilon)``, by which odds can change, in three digits rounded up."""
+    """Return ``exp(epsilon)``, the factor by which odds can change, in three digits rounded up."""
     if epsilon == 0.0:
         return "1"
     if epsilon > 20.0:
@@ -112,12 +112,12 @@ def best_guess(epsilon: float, delta: float) -> str:
     if doubt < 1e-6:
         return "100%"
     decimals = max(1, -math.floor(math.log10(100.0 * doubt)))
-    # What is left for doubt is rounded down, hence the chance up.
+    # The remaining doubt is rounded down, hence the probability up.
     return f"{100 - math.floor(doubt * 100 * 10**decimals) / 10**decimals:.{decimals}f}%"
 
 
 def one_in(probability: float) -> str:
-    """Return a probability as ``1 in ...``, the second number rounded down (so: at most)."""
+    """Return a probability as ``1 in ...``, the second number rounded down, so an upper bound."""
     if probability == 0.0:
         return "zero"
     # A hair more than 1/probability, so that 1e-8 reads 100 and not 99.9 million.
@@ -135,7 +135,7 @@ def one_in(probability: float) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return the terminal width of a text: wide characters two, combining ones none."""
+    """Return the terminal width of a text: wide characters two, combining characters zero."""
     return sum(
         2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
         for character in text
@@ -148,7 +148,7 @@ _NO_BREAK = "\u00a0"
 
 
 def typeset(text: str) -> Markup:
-    """Return text as HTML, escaped, its mathematics set with symbols; HTML stays what it is."""
+    """Return text as escaped HTML with mathematical symbols; HTML is not changed."""
     if isinstance(text, Markup):
         return text
     html = escape(text, quote=False)
@@ -162,4 +162,4 @@ def typeset(text: str) -> Markup:
         html = re.sub(rf"\b{name}\b", letter, html)
     html = html.replace("&lt;=", "\u2264").replace("&gt;=", "\u2265")
     html = re.sub(r" ([=\u2264\u2265\u00d7]) ", rf"{_NO_BREAK}\1{_NO_BREAK}", html)
-    return Markup(html)  # noqa: S704  # escaped above; what was put in is ours
+    return Markup(html)  # noqa: S704  # escaped above; the tags are ours

@@ -1,4 +1,4 @@
-"""Tables of what was estimated beside one value for each label."""
+"""Tables of estimates beside the one value for each label."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -11,12 +11,12 @@ from shuffledp.report.formatting import decimals_for, percent, shown_label
 
 
 class Table(NamedTuple):
-    """A table with names from outside in its first column and in its headings."""
+    """A table with labels from users in its first column and in its headings."""
 
     title: str
     headings: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    #: Whether terminals show it, too.
+    #: True if terminals show it, too.
     is_short: bool = False
 
 
@@ -60,7 +60,7 @@ def tables(result: Result, tested: Sequence[Association]) -> list[Table]:
 
 
 def chance(p_value: float | None) -> str:
-    """Return a p-value, or why there is none."""
+    """Return a p-value, or the reason why there is none."""
     if p_value is None:
         return "too few reports in some cell"
     return "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"

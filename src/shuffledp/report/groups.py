@@ -1,7 +1,7 @@
 """Words and tables about shuffles within groups.
 
-What is said are theorems of Meehan, Roy Chowdhury, Chaudhuri and Jha (arXiv:2106.06603v2), in the
-corrected form. They follow from alpha alone, so they hold for noise on places.
+The statements are theorems of Meehan, Roy Chowdhury, Chaudhuri and Jha (arXiv:2106.06603v2), in
+corrected form. They follow from alpha alone, so that they hold for noise on places.
 """
 
 import math
@@ -30,7 +30,7 @@ class MallowsWords(ShuffleWords):
 
     @property
     def done(self) -> str:
-        """What happened to the reports, as a clause."""
+        """Clause about the treatment of the reports."""
         return "a shuffler mixed the reports within groups"
 
     def paragraphs(self) -> tuple[tuple[str, str], ...]:

@@ -1,7 +1,7 @@
-"""What an adversary can guess, in words: for the terminal and for the report alike.
+"""Success probabilities of adversaries in words, for the terminal and for the report.
 
-Chances that are known are rounded to nearest and upper ends up, so that no reader sees a smaller
-chance than was computed; see `shuffledp.leakage.account.percentages`.
+Known probabilities are rounded to nearest and upper ends up, so that no reader sees a smaller
+probability than was computed; see `shuffledp.leakage.account.percentages`.
 """
 
 import math
@@ -13,7 +13,7 @@ from shuffledp.report.formatting import rounded
 if TYPE_CHECKING:
     from shuffledp.collection.leakage import RunLeakage
 
-#: What the three mechanisms let the adversary see, in the order of `CHANNELS`.
+#: Adversary's view with each of the three mechanisms, in the order of `CHANNELS`.
 SEEN = {
     "randomizer": "every report with its name",
     "shuffler": "all true answers, shuffled",
@@ -23,7 +23,7 @@ SEEN = {
 #: The same as headings of columns in the report.
 _HEADINGS = ("reports and names", "shuffled true answers", "this release")
 
-# A difference of chances below this is round-off as likely as leakage.
+# A smaller difference of probabilities may be round-off.
 _NEGLIGIBLE = 1e-12
 
 # Ends that differ by less than this share of the last digit shown differ by round-off.
@@ -58,7 +58,7 @@ def gained(account: LeakageAccount, channel: str) -> tuple[str, str]:
 
 
 def _ends(lower: float | None, upper: float, *, before: str = "") -> str:
-    """Return the upper end, rounded up, and True if it is known to these digits."""
+    """Return the upper end, rounded up, with "at most" unless it is known to these digits."""
     # A hair less, so that 0.3 reads 0.3000 and not 0.3001.
     shown = rounded(upper * (1.0 - _NEGLIGIBLE), up=True)
     last_digit = 10.0 ** (math.floor(math.log10(upper)) - 3)
@@ -87,13 +87,13 @@ def belief(account: LeakageAccount) -> str:
 
 
 def account_rows(account: LeakageAccount) -> list[tuple[str, str, str, str]]:
-    """Return rows for a table: what is seen, chance of a right guess, and both leakages."""
+    """Return rows for a table: adversary's view, success probability, and both leakages."""
     rows = [(SEEN[name], chance(account, name, " %"), *gained(account, name)) for name in SEEN]
     return [("nothing", blind_chance(account, " %"), "0", "1"), *rows]
 
 
 def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
-    """Return names and values that say what the chances rest on."""
+    """Return names and values of the assumptions behind the probabilities."""
     law = [] if account.truth is None else [f"truth with p = {account.truth:.6g}"]
     if account.epsilon0 is not None:
         law.append(f"epsilon0 = {rounded(account.epsilon0, up=True)}")
@@ -120,7 +120,7 @@ def _knowledge(account: LeakageAccount) -> str:
 
 
 def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
-    """Return the values of ``leakage.html``: a column an adversary, a row an observation."""
+    """Return the values of ``leakage.html``: a column for each adversary, a row for each view."""
     if leakage is None or not leakage.accounts:
         return {"leakage": leakage}
     accounts, first = leakage.accounts, leakage.accounts[0]
@@ -137,7 +137,7 @@ def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
             "without it."
         ),
         "adversaries": names,
-        # Numbers are never broken over lines, only the words before them.
+        # Lines break in the words, never in the number after them.
         "chances": [(heading, [_split(text) for text in texts]) for heading, texts in seen.items()],
         "computations": [
             (name, f"{account.both.method}: {account.both.source}")
@@ -148,7 +148,7 @@ def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Return the words before a number, with the space behind them, and the number."""
+    """Return the words before a number, with the space after them, and the number."""
     words, space, number = text.rpartition(" ")
     return words + space, number
 

@@ -1,7 +1,7 @@
-"""What is said of monitoring: plans and simulations in the terminal, and a simulation's page.
+"""Words about monitoring: plans and simulations in the terminal, and a simulation's page.
 
-For its privacy statement read `shuffledp.report.statement` on why "the odds change by at most a
-factor, but for an exception of probability delta" says exactly what (epsilon, delta) means.
+About its privacy statement see `shuffledp.report.statement`: "the odds change by at most a factor,
+but for an exception of probability delta" is exactly the meaning of (epsilon, delta).
 """
 
 import math
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorView:
-    """A monitored statistic: what its page is about."""
+    """A monitored statistic, the subject of a page."""
 
     result: "MonitorResult"
     what: str  # the column that is counted
 
 
 def share_text(count: float, num_users: int) -> str:
-    """Return a count as a share of all users, with the decimals that a thousandth of it needs."""
+    """Return a count as a share of all users, with decimals for a thousandth of it."""
     share = count / num_users
     return formatting.percent(
         share, decimals_for([abs(share) * 1e2], most=6) if abs(share) < 0.01 else 2
@@ -49,7 +49,7 @@ def share_text(count: float, num_users: int) -> str:
 
 
 def users_and_share(count: float, num_users: int) -> str:
-    """Return a number of users, and what share of all this is."""
+    """Return a number of users, with their share of all users."""
     return f"{fixed(count, 0)} users ({share_text(count, num_users)})"
 
 
@@ -59,7 +59,7 @@ def band_text(confidence: float) -> str:
 
 
 def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
-    """Return names and values that say how a simulation ran."""
+    """Return names and values that describe a simulation."""
     design, running = result.design, result.running
     values = "on or off"
     if result.values:
@@ -80,11 +80,11 @@ def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
 
 # --------------------------------------------------------------------- plans
 HEADINGS = ("way to collect", "error", "of users", "not below", "epsilon0", "epsilon")
-"""Of `comparison_rows`: standard errors, and what no analysis can allow; epsilon0 of a user."""
+"""Headings of `comparison_rows`: standard errors, their lower bound; epsilon0 of a user."""
 
 
 def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return the errors of the counts, which readers ask for first."""
+    """Return the errors of the counts, the first question of readers."""
     num_users = planned.num_users
     widths = planned.half_widths(simultaneous=True)
     single = float(planned.half_widths(simultaneous=False).mean())
@@ -121,7 +121,7 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 
 
 def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
-    """Return monitoring, then what could be done instead; errors are root mean squares."""
+    """Return monitoring and its alternatives; errors are root mean squares."""
     compared = planned.comparison
     own = None, planned.local.upper, planned.central.upper
     rows = [
@@ -181,7 +181,7 @@ def dummy_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 
 
 def _error(error: float, num_users: int) -> tuple[str, str]:
-    """Return an error in users, and what share of all this is."""
+    """Return an error in users, and as a share of all users."""
     if math.isinf(error):
         return "infinite", "-"
     return fixed(error, 0), share_text(error, num_users)
@@ -193,7 +193,7 @@ SEEDED = (
     "nobody: do not publish it as private."
 )
 
-MOST_CURVES = 6  # more cannot be told apart; the table and estimates.csv are complete
+MOST_CURVES = 6  # more are indistinguishable; the table and estimates.csv are complete
 _MOST_ROWS = 1_000
 _MANY_ROWS = 30
 _LONGEST_LABEL = 40
@@ -201,9 +201,9 @@ _MOST_LABELS = 8  # along the axis
 
 
 class Curve(NamedTuple):
-    """The running count of a value over the periods, in users."""
+    """Running count of a value over the periods, in users."""
 
-    label: str  # empty where there is only one
+    label: str  # empty if there is only one
     estimates: NDArray[np.float64]
     errors: NDArray[np.float64]
     lower: NDArray[np.float64]
@@ -247,13 +247,13 @@ def curves_of(result: "MonitorResult") -> list[Curve]:
 
 
 def drawn(curves: list[Curve]) -> list[Curve]:
-    """Return the curves of the chart: all, or those with the largest estimates, in their order."""
+    """Return the curves of the chart, in order: all, or the ones with the largest estimates."""
     by_size = sorted(range(len(curves)), key=lambda place: -curves[place].estimates.max())
     return [curves[place] for place in sorted(by_size[:MOST_CURVES])]
 
 
 def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
-    """Return a row for each period and value; of many, periods spread evenly over the time."""
+    """Return a row for each period and value; of many periods, evenly spread ones."""
     num, curves = result.through, curves_of(result)
     decimals = decimals_for([float(curve.errors.min()) for curve in curves], most=1)
     most = max(_MOST_ROWS // len(curves), 2)
@@ -277,7 +277,7 @@ def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
 
 
 def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
-    """Return the strip on top: what can be said of a period, and what it costs."""
+    """Return the strip on top: the error in a period, and its privacy losses."""
     running, central = result.running, result.central
     worst = share_text(float((running.upper - running.lower).max()) / 2.0, result.num_users)
     band = f"of users, in the worst period: {band_text(running.confidence)}"
@@ -322,7 +322,7 @@ def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
         *([("This was a simulation.", SEEDED)] if result.is_simulation else []),
         ("What the reports reveal.", revealed),
         exception_paragraph(
-            # No exception where all that is claimed is the local guarantee.
+            # No exception if only the local guarantee is claimed.
             delta if epsilon < local else 0.0,
             brief(delta),
             result.num_users,
@@ -361,7 +361,7 @@ def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
 
 
 def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
-    """Return the central guarantee, how far it is from what is unavoidable, then the local one."""
+    """Return the central guarantee, its gap to the lower bound, and the local guarantee."""
     local = result.local
     return [
         *((name.capitalize(), text) for name, text in guarantee_facts(result.central)),

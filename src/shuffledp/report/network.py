@@ -27,7 +27,7 @@ class NetworkWords(ShuffleWords):
 
     @property
     def done(self) -> str:
-        """What happened to the reports, as a clause."""
+        """Clause about the treatment of the reports."""
         how = "" if self.collected_by == "devices" else ", as simulated on one machine,"
         return (
             f"neighbours in a network passed the reports on{how} until nobody knew whose they were"
@@ -103,7 +103,7 @@ def walk_rows(facts: NetworkFacts) -> list[tuple[str, str]]:
 
 
 def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
-    """Return names and values about those who took part, and what got lost."""
+    """Return names and values about participation and losses."""
     came = f"{facts.num_users:,} of {facts.num_invited:,} users registered"
     handed_in = f"{came}, and {facts.num_handed_in:,} handed in"
     if facts.num_dishonest:

@@ -18,7 +18,7 @@ from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import further_tables, render
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 
-_MOST_ROWS = 20  # of the table; the rest is in the report and in result.estimates
+_MOST_ROWS = 20  # of the table; the report and result.estimates have all
 _LONGEST_LABEL = 40  # characters
 _SHOWN = {"What the reports reveal.", "The exception.", "The dummies.", "Who held true answers."}
 
@@ -30,7 +30,7 @@ def notebook_html(subject: object) -> str:
     Parameters
     ----------
     subject : Shown
-        At most 20 rows are shown; of a result the first answers of the domain.
+        A table shows at most 20 rows; for a result the first answers of the domain.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def notebook_html(subject: object) -> str:
 
 @singledispatch
 def terminal_text(subject: object) -> str:
-    """Return the same as plain text; only the answers themselves may leave ASCII.
+    """Return the same as plain text; only the answers themselves may be other than ASCII.
 
     Parameters
     ----------
     subject : Result or Plan
-        Of a result at most 20 answers are shown, in the order of the domain; of a plan none.
+        For a result at most 20 answers are shown, in the order of the domain; for a plan none.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def _(subject: Result) -> str:
         alert=f"Simulation. {SIMULATION_WARNING}" if subject.is_simulation else "",
         warnings=subject.warnings,
         num_more=max(0, len(rows) - _MOST_ROWS),
-        # What epsilon means is true only together with its exception, delta.
+        # The meaning of epsilon is correct only together with its exception, delta.
         paragraphs=[(title, text) for title, text in statement.paragraphs if title in _SHOWN],
     )
 
@@ -131,7 +131,7 @@ def _(subject: RunLeakage) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a field as text, none where it is a part with fields of its own, or an array."""
+    """Return a field as text, empty for an array or a part with fields of its own."""
     match value:
         case bool() | str():
             return str(value)
@@ -164,7 +164,7 @@ def _fragment(
     rows: Sequence[tuple[str, ...]],
     **more: object,
 ) -> str:
-    """Return a table below a headline, with warnings above and paragraphs below if there are."""
+    """Return a table below a headline, with warnings above and paragraphs below, if any."""
     facts = {"headline": headline, "lines": lines, "headings": headings, "rows": rows}
     nothing = {"alert": "", "warnings": (), "num_more": 0, "paragraphs": ()}
     return render("notebook.html", **(nothing | facts | more))
@@ -201,13 +201,13 @@ def _summary(result: Result) -> str:
 
 
 def _quantile_lines(result: Result) -> list[str]:
-    """Return quantiles, a line each, where there are more than the finding names."""
+    """Return quantiles, one a line, if there are more than the finding names."""
     facts = wording.quantile_facts(result)
     return [f"{name}: {text}" for name, text in facts] if len(facts) > 1 else []
 
 
 def _cells(result: Result) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the narrow table of estimates, labels shortened."""
+    """Return the narrow table of estimates, with shortened labels."""
     headings, rows = wording.estimate_table(result, is_narrow=True)
     return headings, [
         (shorten(label, _LONGEST_LABEL).replace("\u2026", "..."), *numbers)

@@ -1,8 +1,7 @@
-"""One HTML file with everything in it, which loads nothing from anywhere.
+"""One self-contained HTML file, which loads nothing.
 
-The page forbids itself the network and all scripts by a content security policy, so even a label
-that slipped through escaping could do no harm. Templates escape whatever they are given, but for
-our own style sheet.
+A content security policy forbids the page the network and all scripts, so that even a label that
+escaped escaping could do no harm. Templates escape all values except our own style sheet.
 """
 
 import json
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.result import Result
     from shuffledp.report.further import Table
 
-# Who makes the page of a class of subjects; loaded when there is one.
+# Module with the page of each class of subjects; loaded on demand.
 _MODULES = {
     "shuffledp.collection.result.Result": "run",
     "shuffledp.report.monitor.MonitorView": "monitor",
@@ -63,14 +62,14 @@ def page_html(subject: object) -> str:
 
 
 def write_report(subject: object, path: str | PathLike[str]) -> Path:
-    """Write a self-contained HTML page, which opens with no network.
+    """Write a self-contained HTML page, which opens without a network.
 
     Parameters
     ----------
     subject : Result or MonitorView
-        What to report.
+        Subject of the report.
     path : str or path-like
-        Where to; an existing file is replaced in one step.
+        Path of the report; an existing file is replaced in one step.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
     Raises
     ------
     OutputError
-        If the file cannot be written; then nothing is left behind.
+        If the file cannot be written; no file is then left behind.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def templates() -> Environment:
 
 
 def _json(value: str | float) -> str:
-    """Return a text or number as JSON has it, and YAML reads it."""
+    """Return a text or number as JSON that YAML reads, too."""
     text = json.dumps(value, ensure_ascii=False)
     # Readers of YAML 1.1 take 1e-06 for a text and 1.0e-06 for a number.
     is_short = isinstance(value, float) and "." not in text
@@ -133,7 +132,7 @@ def render(template: str, **facts: object) -> str:
 
 
 def render_page(template: str, **facts: object) -> str:
-    """Return a page of this house: its template's header and sections, in one file."""
+    """Return a page: header and sections of its template, in one file."""
     environment = templates()
     assert environment.loader is not None  # noqa: S101  # narrows the type
     style = environment.loader.get_source(environment, "report.css")[0]
@@ -141,7 +140,7 @@ def render_page(template: str, **facts: object) -> str:
 
 
 def further_tables(result: "Result") -> "list[Table]":
-    """Return tables of columns, whose module few runs load; nothing of other estimates."""
+    """Return tables of columns, from a module that few runs load; empty for other estimates."""
     tested = getattr(result.estimates, "associations", None)
     if tested is None:
         return []

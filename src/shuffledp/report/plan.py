@@ -1,6 +1,6 @@
-"""Figures of a plan: the error of every randomizer, and published parameters of others.
+"""Figures of a plan: the error of every randomizer, and published parameters of deployments.
 
-That somebody used a number does not make it safe. Units differ, so the unit stands beside each.
+A published number is not thereby safe. Units differ, so that each number states its unit.
 """
 
 import math
@@ -66,7 +66,7 @@ def figure_of_curve(plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]
 
 
 def figure_of_errors(plan: Plan) -> Figure:
-    """Return a bar a randomizer; those without a finite error, or far worse, have none."""
+    """Return a bar for each randomizer; without a finite error, or far above the least, none."""
     choices: list[Any] = [plan, *plan.alternatives]
     choices.sort(key=lambda each: each.expected_standard_error)
     most = _MOST_TIMES * choices[0].expected_standard_error
@@ -97,7 +97,7 @@ def figure_of_errors(plan: Plan) -> Figure:
 
 
 def _title(choice: Any) -> str:
-    """Return the full name of a choice's randomizer, and whose dummies join it."""
+    """Return the full name of a choice's randomizer, and the sender of its dummies."""
     title = wording.randomizer_title(choice.randomizer)
     return f"{title}, {wording.choice_name(choice)}" if choice.dummies else title
 
@@ -123,7 +123,7 @@ class Precedent(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Whose, what and when."""
+        """Name and year of the deployment."""
         return f"{self.name} ({self.year})"
 
 
@@ -154,7 +154,7 @@ PRECEDENTS = tuple(Precedent(*row) for row in _ROWS)
 
 def nearest(epsilon: float, *, is_local: bool, most: int = 2) -> tuple[Precedent, ...]:
     """Return the deployments of one kind whose epsilon is nearest by ratio, smaller first."""
-    # Both are > 0, and the nearest by ratio is the one with the least larger-over-smaller.
+    # Both are > 0; the nearest by ratio has the least larger-over-smaller.
     same = (each for each in PRECEDENTS if each.is_local is is_local)
     near = sorted(same, key=lambda each: max(each.epsilon, epsilon) / min(each.epsilon, epsilon))
     return tuple(sorted(near[:most], key=lambda each: each.epsilon))

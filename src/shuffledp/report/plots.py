@@ -1,4 +1,4 @@
-"""Plots on axes of matplotlib, which has to be installed: one for each kind of result."""
+"""Plots on axes of matplotlib, an optional dependency: one for each kind of result."""
 
 from functools import singledispatch
 from typing import Any
@@ -13,7 +13,7 @@ _COLOUR, _GREY = "#0b61a4", "#6b7280"
 
 @singledispatch
 def plot(subject: object, ax: Any = None) -> Any:
-    """Draw a subject, on new axes unless some are given, and return the axes."""
+    """Draw a subject, on given or new axes, and return the axes."""
     del ax
     drawn = ", ".join(each.__name__ for each in plot.registry if each is not object)
     raise TypeError(f"nothing is drawn of a {type(subject).__name__}: give one of {drawn}")

@@ -1,4 +1,4 @@
-"""The report of a run: what its template shows."""
+"""Report of a run: values of its template."""
 
 import math
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from shuffledp.report.page import further_tables, page_html, render_page
 from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
-_MOST_LISTED = 12  # answers spelt out in running text; all are in the table
-_MOST_BINS = 128  # of a distribution, which are drawn in their order
+_MOST_LISTED = 12  # answers listed in running text; the table has all
+_MOST_BINS = 128  # of a distribution, drawn in their order
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _LONGEST_COLUMN = 32  # characters of a column's name in the title
 
@@ -94,17 +94,17 @@ def _(subject: Result) -> str:
 
 
 def _num_charted(result: Result) -> int:
-    """Return the number of estimates in the chart: cells of tables stand in these alone."""
+    """Return the number of estimates in the chart: cells of cross-tables are only in tables."""
     return getattr(result.question, "num_margins", len(result.domain))
 
 
 def _is_one_number(result: Result) -> bool:
-    """Return True for one mean, which bars would compare with nothing."""
+    """Return True for one mean, which needs no bars."""
     return len(result.domain) == 1 and not wording.wording(result.question).is_share
 
 
 def _with_minus(numbers: Sequence[str]) -> list[str]:
-    """Return numbers with real minus signs."""
+    """Return numbers with minus signs instead of hyphens."""
     return [number.replace("-", "\u2212") for number in numbers]
 
 
@@ -142,7 +142,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
 
 # --------------------------------------------------------------------- charts
 def figure_of_estimates(result: Result) -> Figure:
-    """Return bars with intervals: up to 30 in the question's order; of more, the 30 largest."""
+    """Return bars with intervals: up to 30 in the question's order, otherwise the 30 largest."""
     headings, rows = wording.estimate_table(result)
     words, values = wording.wording(result.question), wording.main_estimates(result)
     columns = (wording.errors_and_ends(result, about=each)[1:] for each in INTERVALS_ABOUT)
@@ -158,7 +158,7 @@ def figure_of_estimates(result: Result) -> Figure:
         title = f"{isolated(label, 60)}\n{estimate}\n{headings[-3]}: {own}"
         title += f"\n{headings[-1]}: {population}"
         here, whole = (each[i] for each in ends)
-        value = here[0] if math.isnan(values[i]) else values[i]  # a group without a statement
+        value = here[0] if math.isnan(values[i]) else values[i]  # no statement for this group
         bars.append(Bar(label=label, value=value, title=title, interval=here, population=whole))
     is_one = _is_one_number(result)
     return bars_figure(
@@ -172,9 +172,9 @@ def figure_of_estimates(result: Result) -> Figure:
 
 
 def figure_of_cumulative(result: Result) -> Figure | None:
-    """Return the share of users below each edge in its band, with quantiles; of a distribution."""
+    """Return the share below each edge with its band and quantiles; None but for distributions."""
     estimates: Any = result.estimates
-    if not hasattr(estimates, "edges"):  # of a distribution, whose module few runs load
+    if not hasattr(estimates, "edges"):  # only distributions have edges
         return None
     about, edges = result.interval_about, estimates.edges
     lower, upper = estimates.cumulative_interval(about=about, simultaneous=True)

@@ -21,12 +21,12 @@ class ShuffleWords:
     facts: Any = None
     collected_by: str = "devices"
 
-    #: What happens to the randomized answers, for a notice to participants.
+    #: Treatment of the randomized answers, for a notice to participants.
     notice: ClassVar[str] = (
         "The randomized answers of all participants are mixed before anyone looks at them, and "
         "nothing is kept that tells whose is whose."
     )
-    #: Title of the paragraph about a failure of the shuffle, and when answers were randomized.
+    #: Title of the paragraph about a failure of the shuffle, and time of the randomization.
     failure: ClassVar[tuple[str, str]] = ("If the shuffler fails.", "before it was shuffled")
     #: Section of the report: its template, its anchor and title.
     template: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class ShuffleWords:
 
     @property
     def done(self) -> str:
-        """What happened to the reports, as a clause."""
+        """Clause about the treatment of the reports."""
         return "a shuffler removed who said what"
 
     def seen(self, num_users: int) -> str:
@@ -57,7 +57,7 @@ class ShuffleWords:
 def shuffle_words(
     shuffler: str, facts: Any = None, *, collected_by: str = "devices"
 ) -> ShuffleWords:
-    """Return the words about a shuffle by its name, and by its facts if there are any."""
+    """Return the words about a shuffle, by its name and facts."""
     module, name = _WORDS.get(shuffler, ("shuffles", "ShuffleWords"))
     words = getattr(import_module(f"shuffledp.report.{module}"), name)
     found: ShuffleWords = words(facts=facts, collected_by=collected_by)

@@ -1,10 +1,10 @@
-"""The privacy statement in plain words: every sentence is a theorem, only without its symbols.
+"""Privacy statement in plain words: every sentence is a theorem, only without its symbols.
 
-(epsilon, delta)-indistinguishability of two laws is the same as this: each can be replaced, with
+(epsilon, delta)-indistinguishability of two laws is equivalent to this: each can be replaced, with
 an error of probability at most delta, by one of a pair for which every likelihood ratio is at most
 e^epsilon (Dwork and Roth 2014, Lemma 3.17). So "the odds change by at most a factor, but for an
 exception of probability delta" is exact, while "the privacy loss is below epsilon with
-probability 1 - delta" would be stronger than what is proved.
+probability 1 - delta" would be stronger than the proved statement.
 """
 
 import math
@@ -28,7 +28,7 @@ SIMULATION_WARNING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What may be said to a reader who knows no mathematics.
+    """Privacy statement for readers without mathematics.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Statement:
     paragraphs : tuple of (str, str)
         A short title and its text.
     facts : tuple of (str, str)
-        Name and value: the upper bound first, then how far it is from the proved lower one.
+        Name and value: the upper bound first, then its gap to the proved lower bound.
     """
 
     headline: str
@@ -59,7 +59,7 @@ class Statement:
         return "\n\n".join(parts) + "\n"
 
     def _escaped(self, table: dict[int, str]) -> tuple[str, list[Paragraph], list[Paragraph]]:
-        """Return headline, paragraphs and facts with characters that mean something escaped."""
+        """Return headline, paragraphs and facts with special characters escaped."""
 
         def escaped(pairs: tuple[Paragraph, ...]) -> list[Paragraph]:
             return [(name.translate(table), text.translate(table)) for name, text in pairs]
@@ -165,7 +165,7 @@ def limit_text(start: str, both: str, *, epsilon: float, delta: float, shown: st
 
 
 def exception_paragraph(delta: float, shown: str, num_users: int, *, without: str) -> Paragraph:
-    """Explain delta for one person and for anyone at all; at 0 there is none."""
+    """Explain delta for one person and for any of the users; at 0 there is no exception."""
     title = "The exception."
     if delta == 0.0:
         return title, f"There is none: {without}"

@@ -1,7 +1,6 @@
-"""Words and numbers that pages, notebooks and terminals share: names, units, rows of estimates.
+"""Words and numbers shared by pages, notebooks and terminals: names, units, rows of estimates.
 
-What differs between kinds of questions is how their estimates are spoken of: shares of users, or
-means.
+Kinds of questions differ in the words for their estimates: shares of users, or means.
 """
 
 import math
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.plan import Plan
     from shuffledp.collection.questions.question import Question
 
-#: Full names of the randomizers; one that is not listed goes by its registered name.
+#: Full names of the randomizers; a randomizer without one goes by its registered name.
 RANDOMIZER_TITLES = {
     "k-rr": "k-ary randomized response",
     "symmetric-unary": "Symmetric unary encoding (basic RAPPOR)",
@@ -53,7 +52,7 @@ RANDOMIZER_TITLES = {
     "group-bits-1": "k-ary randomized response of group and bit",
 }
 
-#: Who held true answers, by how they were collected: a line of every guarantee.
+#: Holders of true answers, by the way of collection: a line of every guarantee.
 TRUE_ANSWERS = {
     "devices": "with each user alone: reports were randomized on users' own devices",
     "table": "with the holder of the table, who is trusted with all of them",
@@ -61,16 +60,16 @@ TRUE_ANSWERS = {
     "planned": "with each user alone if devices randomize; with a table's holder if `run` does",
 }
 
-#: Title of reports without local noise, whatever encodes them.
+#: Title of reports without local noise, for any encoding.
 BARE = "Answers as they are"
 
-#: What remains of the protection of reports without local noise.
+#: Remaining protection of reports without local noise.
 TOGETHER = "the shuffler and the analyst together would see every answer"
 
-#: What stands for the mean of a group whose interval is the whole range.
+#: Text for the mean of a group whose interval is the whole range.
 TOO_SMALL = "too small for a statement"
 
-# Columns of numbers of members, after their common beginning.
+# Suffixes of the columns with numbers of members.
 _MEMBER_ENDS = ("", "_lower", "_upper")
 
 _UNNAMED_MEAN = "mean"  # the name that `Mean` has if none is given
@@ -100,16 +99,16 @@ def title_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """How to speak about the estimates of one kind."""
+    """Words about the estimates of one kind."""
 
-    label: str  # heading of what is estimated, in the singular
+    label: str  # heading of the labels, in the singular
     estimate: str  # heading of the estimates
-    plural: str  # what they are, in running text
-    format: Callable[[float, int], str]  # of a value with a number of decimals
-    unit: float  # what a standard error is multiplied by before its decimals are chosen
-    caution: str  # why estimates may look impossible
-    is_share: bool  # whether charts show percent
-    choices: str = ""  # what introduces the list of labels, where a value is one of them
+    plural: str  # their name in running text
+    format: Callable[[float, int], str]  # formats a value with a number of decimals
+    unit: float  # factor of standard errors before decimals are chosen
+    caution: str  # reason why estimates may look impossible
+    is_share: bool  # True if charts show percent
+    choices: str = ""  # introduces the list of labels, if a value is one of them
 
 
 _FREQUENCIES = Wording(
@@ -141,7 +140,7 @@ _MEANS = Wording(
 )
 
 
-#: How to speak about each kind of question; any other is about shares of users.
+#: Words about each kind of question; any other kind is about shares of users.
 WORDS = {
     "frequencies": replace(_FREQUENCIES, choices="Possible answers"),
     "answer-sets": _FREQUENCIES,
@@ -179,7 +178,7 @@ def estimate_table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and a row for each label: a count if any, estimate, errors, intervals.
 
-    A narrow table is about these users or a population, as was asked; a wide one about both.
+    A narrow table is about these users or a population, as requested; a wide one about both.
     """
     estimates, words = result.estimates, wording(result.question)
     errors = estimates.standard_error.tolist()
@@ -229,7 +228,7 @@ def interval_name(result: Result, *, about: str) -> str:
 def finding(result: Result) -> str:
     """Return the main answer in one sentence: the mean, or the largest of several estimates.
 
-    Of a distribution whose quantiles are asked for, the one next to the median.
+    For a distribution with quantiles, the one nearest to the median.
     """
     if not result.domain:
         return f"Nothing was found that enough of these {result.num_users:,} users have."
@@ -278,7 +277,7 @@ def quantile_facts(result: Result) -> list[tuple[str, str]]:
 
 
 def upper_text(value: Bound | float) -> str:
-    """Return a bound rounded up, or a given number as it is where that is short."""
+    """Return a bound rounded up, or a given number in its exact form if that is short."""
     return rounded(value.upper, up=True) if isinstance(value, Bound) else brief(value)
 
 
@@ -289,18 +288,18 @@ def guarantee_text(guarantee: Guarantee) -> str:
 
 
 def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, str]:
-    """Return the local epsilon, the factor by which odds change, and the chance of a right guess.
+    """Return local epsilon, largest factor of the odds, and probability of a right guess.
 
-    For an adversary who sees who sent which reports, of all rounds together. All are rounded up;
-    the guess is between two answers that seemed equally likely, as that of the central guarantee,
-    and not among all of them, as that of `Result.without_shuffler`.
+    For an adversary who sees the sender of each report, of all rounds together. All are rounded up;
+    the guess is between two answers that seemed equally likely, as for the central guarantee, and
+    not among all answers, as in `Result.without_shuffler`.
     """
     epsilon0, delta0 = rounds * profile.epsilon0, min(1.0, rounds * profile.delta0)
     return rounded(epsilon0, up=True), odds_factor(epsilon0), best_guess(epsilon0, delta0)
 
 
 def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
-    """Return the same on one line."""
+    """Return `local_limits` on one line."""
     if math.isinf(profile.epsilon0):
         return f"no local noise: {TOGETHER}"
     epsilon0, odds, guess = local_limits(profile, rounds=rounds)
@@ -311,7 +310,7 @@ def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
 
 
 def local_loss(profile: LocalProfile, *, rounds: int = 1) -> str:
-    """Return the local privacy loss, of all rounds, as it stands beside a randomizer's name."""
+    """Return the local privacy loss of all rounds, for display beside a randomizer's name."""
     if math.isinf(profile.epsilon0):
         return "no local noise"
     return f"{_loss_name(rounds)} = {rounded(rounds * profile.epsilon0, up=True)}"
@@ -323,14 +322,14 @@ def _loss_name(rounds: int) -> str:
 
 
 def true_answers(collected_by: str, *, is_bare: bool) -> str:
-    """Name the holders of true answers, where reports may be the answers themselves."""
+    """Name the holders of true answers; reports may be the answers themselves."""
     if is_bare and collected_by in {"devices", "planned"}:
         return f"with each user, without local noise: {TOGETHER}"
     return TRUE_ANSWERS[collected_by]
 
 
 def trust_facts(result: Result) -> list[tuple[str, str]]:
-    """Return the holders of true answers; where there are any, a trusted curator's error too."""
+    """Return the holders of true answers; for a holder of all, a trusted curator's error too."""
     is_bare = math.isinf(result.randomizer.epsilon0)
     rows = [("true answers", true_answers(result.collected_by, is_bare=is_bare))]
     if (curator := result.central_model) is not None:
@@ -344,9 +343,9 @@ def trust_facts(result: Result) -> list[tuple[str, str]]:
 
 
 def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
-    """Return by how much dishonest users can move an estimate, and by how much simulated ones did.
+    """Return the largest change of an estimate by dishonest users, and any simulated change.
 
-    Of a plan or a result.
+    For a plan or a result.
     """
     number, is_share = subject.num_dishonest, wording(subject.question).is_share
     if math.isinf(most := subject.most_shifted):
@@ -375,8 +374,8 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
 def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of each randomizer and model: name, epsilon0, bytes, errors, target.
 
-    Where dummies are among the choices, or for a given frequency, the errors of a frequent answer
-    and of sampling, with which all others are to be compared, in place of the bytes.
+    If dummies are among the choices, or a frequency is given, the bytes are replaced by the errors
+    of a frequent answer and of sampling, with which all others are to be compared.
     """
     target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
     reached, sampling = plan.guarantee.epsilon_upper, error_text(plan, plan.sampling_error)
@@ -419,14 +418,14 @@ def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def choice_name(choice: Any) -> str:
-    """Return the name of a plan's or an alternative's randomizer, or whose dummies join it."""
+    """Return the name of a plan's or an alternative's randomizer, or of its dummies."""
     if not choice.dummies:
         return str(choice.randomizer.name)
     return "users' dummies" if choice.dummies[0].sender == "users" else "shuffler's dummies"
 
 
 def frequent_name(plan: "Plan") -> str:
-    """Return the heading for errors of a frequent answer; empty where none is stated."""
+    """Return the heading for errors of a frequent answer; empty if none is stated."""
     if not plan.is_compared or plan.frequent_error() is None:
         return ""
     return "worst case" if plan.frequency is None else f"at {given(100.0 * plan.frequency)}%"
@@ -441,7 +440,7 @@ def error_text(plan: "Plan", error: float) -> str:
 def curve_table(
     plan: "Plan", points: Sequence[tuple[float, tuple[float, ...]]]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of the errors at other central targets; no rows where unknown."""
+    """Return headings and rows of the errors at other central targets; no rows if unknown."""
     second = plan.runner_up
     names = (choice_name(plan), *(() if second is None else (choice_name(second),)))
     rows = [
@@ -454,7 +453,7 @@ def curve_table(
 def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
     """Return both expected errors with their names: about these users, and about a population.
 
-    Where the first is of one case, as for sets, the worst case too.
+    If the first is for one case, as for sets, the worst case too.
     """
     about_users = error_text(plan, plan.expected_standard_error)
     about_population = error_text(plan, plan.expected_population_standard_error)
@@ -476,7 +475,7 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
 
 
 def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return names and texts of further particulars of a plan or a result."""
+    """Return names and texts of further facts about a plan or a result."""
     if not findings:
         return []
     from shuffledp.report import discovery
@@ -485,13 +484,13 @@ def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def worst_error(plan: "Plan") -> list[str]:
-    """Return the standard error in the worst case, where the expected one is of another."""
+    """Return the standard error in the worst case, if the expected one is for another case."""
     worst = plan.worst_standard_error
     return [] if worst is None else [f"{error_text(plan, worst)}, whatever the answers"]
 
 
 def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[tuple[str, str]]:
-    """Return the proved upper bound first, then how far it is from what is unavoidable.
+    """Return the proved upper bound first, then its gap to the lower bound.
 
     With a shuffler's dummies it holds for any number of users.
     """

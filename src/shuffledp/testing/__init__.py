@@ -1,4 +1,4 @@
-"""What every randomizer of categories promises, as checks that anyone can run on their own.
+"""Checks of the contract of every randomizer of categories, for use on one's own randomizers.
 
 ``check_randomizer(make)`` runs them all on randomizers of several sizes and losses. The
 checks that carry the privacy claim compare in exact arithmetic with the channel matrix that the
@@ -42,8 +42,8 @@ def check_randomizer(make: Make) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Names of the checks passed, keys of `CATEGORY_CHECKS`. Those that had nothing to look at
-        are missing: without a `channel` and `report_columns` the exact checks cannot be made, the
+        Names of the checks passed, keys of `CATEGORY_CHECKS`. Checks that do not apply are
+        missing: without a `channel` and `report_columns` the exact checks cannot be made, the
         one of epsilon0 among them.
 
     Raises
@@ -53,8 +53,8 @@ def check_randomizer(make: Make) -> tuple[str, ...]:
 
     Notes
     -----
-    The channel is what the randomizer states of itself. That reports follow it is checked by
-    statistics, for a few laws; see `check_samples_follow_channel`. Cost: a few seconds.
+    The channel is the randomizer's own statement. Statistics check that reports follow it, for
+    a few laws; see `check_samples_follow_channel`. Cost: a few seconds.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of what client and server do with codes and reports, well-formed or not."""
+"""Checks of client and server on codes and reports, well-formed or not."""
 
 import itertools
 import math
@@ -123,7 +123,7 @@ def check_parameters_out_of_range_are_refused(make: Make) -> bool:
 
 
 def check_aggregates_are_sums_of_supports(make: Make) -> bool:
-    """Check that counts are the column sums of what reports support."""
+    """Check that counts are the column sums of the reports' supports."""
     for k, num_users in itertools.product((2, 5, 64, 300), (1, 100, 3_000)):
         randomizer = make(k, 1.0)
         reports = draw(randomizer, num_users)

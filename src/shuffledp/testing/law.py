@@ -28,11 +28,11 @@ _ASKED = (0.0, 5e-324, 1e-18, 1e-9, 0.1, math.log(3.0), 4.0, 60.0, 1e300)
 Make: TypeAlias = Callable[[int, float], CategoryRandomizer]
 """Returns a randomizer of k categories for the epsilon0 asked for."""
 Check: TypeAlias = Callable[[Make], bool]
-"""Raises `ContractError`, or returns whether there was anything to check."""
+"""Raises `ContractError`, or returns False if there was nothing to check."""
 
 
 class ContractError(ShuffledpError, AssertionError):
-    """A randomizer breaks a promise; the message says which, and for which law."""
+    """A randomizer breaks a promise; the message names the promise and the law."""
 
 
 def demand(condition: bool, message: str) -> None:
@@ -44,7 +44,7 @@ def demand(condition: bool, message: str) -> None:
 def demand_refusal(
     expected: type[Exception], action: Callable[[], object], what: str, *mentions: str
 ) -> None:
-    """Raise `ContractError` unless the action raises as expected, and says certain things."""
+    """Raise `ContractError` unless the action raises as expected, with certain texts."""
     try:
         action()
     except expected as refusal:
@@ -58,7 +58,7 @@ def demand_refusal(
 
 
 def describe(randomizer: CategoryRandomizer) -> str:
-    """Name of a law in messages."""
+    """Return the name of a law for messages."""
     return f"{randomizer.name} (k = {randomizer.domain_size}, epsilon0 = {randomizer.epsilon0})"
 
 
@@ -76,14 +76,14 @@ def aggregate_of(randomizer: CategoryRandomizer, data: NDArray[Any]) -> Counts:
 
 
 def laws(make: Make) -> Iterator[tuple[CategoryRandomizer, float]]:
-    """Yield randomizers of few categories, and what epsilon0 each was asked for."""
+    """Yield randomizers of few categories, with the epsilon0 that each was asked for."""
     for k, asked in itertools.chain(itertools.product(SMALL_K, _ASKED), [(8, 1.0)]):
         yield make(k, asked), asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactLaw:
-    """A randomizer, its channel, the reports of the columns, and what these support."""
+    """A randomizer, its channel, the reports of its columns, and the categories they support."""
 
     randomizer: CategoryRandomizer
     channel: Channel
@@ -167,7 +167,7 @@ def check_fingerprints_name_the_law(make: Make) -> bool:
 
 
 def check_profile_states_the_law(make: Make) -> bool:
-    """Check that the accountant is told this law, and no analysis of another family."""
+    """Check that the profile states this law, and no analysis of another family."""
     for randomizer in [law for law, _ in laws(make)] + [make(LARGE_K, 1.0)]:
         profile, what = randomizer.profile, f"the profile of {describe(randomizer)} states"
         size = profile.domain_size
@@ -224,7 +224,7 @@ def check_blanket_is_the_infimum(make: Make) -> bool:
                 exact[first, second] += omega
             for ratios in sorted(exact.keys() | stated.keys()):
                 expected, found = float(exact.get(ratios, 0)), stated.get(ratios, 0.0)
-                # Mass times ratio is what counts: it may be large where mass is nearly nothing.
+                # Mass times ratio matters: it may be large where mass is nearly nothing.
                 error = abs(found - expected) * max(ratios)
                 demand(
                     error <= 1e-9 * expected * max(ratios) + 1e-12,
@@ -330,7 +330,7 @@ def check_samples_follow_channel(
     randomizer : CategoryRandomizer
         With a `channel` and `report_columns`.
     seed : int
-        Of the simulation, >= 0. The same seed gives the same answer.
+        Seed of the simulation, >= 0. The same seed gives the same answer.
     num_reports : int
         Reports drawn for each category, at least 2.
 

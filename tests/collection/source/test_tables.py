@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from collection.source.opened import answers_from_values, open_table
 from shuffledp.collection.questions import categories
 from shuffledp.collection.source import tables
-from shuffledp.collection.source.tables import reading
+from shuffledp.collection.source.tables import reading, rows_of_numbers
+from shuffledp.core.display import showing_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.labels import (
     checked_domain,
@@ -216,6 +217,18 @@ def test_numpy_numbers_in_memory():
 def test_values_that_are_no_answers(values, message):
     with pytest.raises(DataError, match=message):
         answers_from_values(values)
+
+
+def test_values_are_in_no_message_unless_asked_for():
+    for call in (
+        lambda: answers_from_values([1, "secret"]),
+        lambda: rows_of_numbers([[1.0, "secret"]], ["a", "b"]),
+    ):
+        with pytest.raises(DataError) as refused:
+            call()
+        assert "secret" not in str(refused.value)
+        with showing_values(), pytest.raises(DataError, match=r" \("):
+            call()
 
 
 def test_one_user_left_after_dropping():

@@ -56,8 +56,8 @@ def test_a_separator_that_is_given_wins(tmp_path):
         codes(path)
     path = write(tmp_path / "a.csv", "id:answer\n1:yes\n2:no\n")
     assert codes(path, csv_separator=":") == [1, 0]
-    for wrong in ("", "::", "\n", '"'):
-        with pytest.raises(ParameterError, match=r"csv_separator = .* is not one character"):
+    for wrong in ("", "::", "\n", '"', "§"):
+        with pytest.raises(ParameterError, match=r"csv_separator = .* is not one ASCII character"):
             codes(path, csv_separator=wrong)
 
 

@@ -1,9 +1,9 @@
-"""(B) in ball arithmetic for any law and any number of users, by a contour integral.
+"""Delta of (B) in ball arithmetic, for any law and any number of users, by a contour integral.
 
 A ball of Arb (through python-flint) is a midpoint and a radius that provably hold the exact number,
 whatever is computed from it (Johansson 2017, arXiv:1611.02831). Laws are derived anew from the
-profile: epsilon0 and stated atoms are the exact numbers that their doubles are. Small numbers of
-users are done by listing how many reports of each kind there are.
+profile: epsilon0 and stated atoms are the exact values of their doubles. Small numbers of users
+are enumerated, by the number of reports of each kind.
 
 Let S = G_1 + ... + G_n, M(z) = E[e^(z G)], N a standard normal and s > 0. By convexity
 
@@ -51,20 +51,20 @@ GUARD_BITS = 64
 # epsilon, about.
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 
-# Ball operations after which to give up, some half a minute; fewer than the second are listed.
+# Most ball operations, some half a minute; laws that need fewer than the second are listed.
 MOST_OPERATIONS, _FEW_OPERATIONS = 1e8, 3e6
 
-# More operations than this need not be told apart.
+# Counts of operations stop here.
 _COUNTLESS = 1e18
 
 # No tilt takes a term's weight beyond e^600, so that the choice of a fits doubles.
 _LARGEST_TILT_EXPONENT = 600.0
 
-# T is chosen for what its neighbours add to fall below e^-60 of the answer.
+# T is chosen so that its aliases fall below e^-60 of the answer.
 _ALIAS_EXPONENT = 60.0
 _ALIAS_DEVIATIONS = math.sqrt(2.0 * _ALIAS_EXPONENT)
 
-Atom = tuple[arb, arb, arb]  # mass, ratio0, ratio1; what is missing from mass 1 has ratios 0
+Atom = tuple[arb, arb, arb]  # mass, ratio0, ratio1; the mass missing from 1 has ratios 0
 
 
 def outward(ball: arb) -> Enclosure:
@@ -111,7 +111,7 @@ def _unary(profile: LocalProfile) -> list[list[Atom]]:
 def _stated(atoms: Sequence[BlanketAtom]) -> list[list[Atom]]:
     """Return stated atoms as the exact numbers they are, in both orders of the pair if they differ.
 
-    Those of equal ratios become one. Masses that add up to s > 1 by rounding are divided by s and
+    Atoms of equal ratios become one. Masses that add up to s > 1 by rounding are divided by s and
     ratios multiplied by s, which keeps every R_x and can only raise (B).
     """
     masses: dict[tuple[float, float], fmpq] = {}
@@ -129,7 +129,7 @@ def _stated(atoms: Sequence[BlanketAtom]) -> list[list[Atom]]:
     ]
 
 
-# For each method the laws of its theorem, in balls of the precision of the moment; where the two
+# For each method the laws of its theorem, in balls of the current precision; where the two
 # orders of the pair have different laws, the larger delta counts.
 LAWS: Mapping[str, Callable[[LocalProfile], list[list[Atom]]]] = MappingProxyType(
     {
@@ -191,7 +191,7 @@ def contour_delta(
 
 
 class _Contour:
-    """The integral for one law of G, with what may be chosen freely: a, s, h, and L.
+    """The integral for one law of G, with its free parameters a, s, h and L.
 
     a is near the saddle point, n (ln M)'(a) = 2/a, and T a dozen deviations of S tilted or more.
     """
@@ -222,8 +222,8 @@ class _Contour:
             tilt = math.sqrt(low * high)
             low, high = (low, tilt) if num_users * moments(tilt)[0] > 2.0 / tilt else (tilt, high)
         deviation = math.sqrt(num_users * moments(low)[1] + 1.0 / low**2)
-        # Neighbours are as unlikely as T is far, but where a leaves no room for a smaller b: there
-        # e^(-a T) has to do.
+        # Aliases fall with T as the tails of the law do, unless a leaves no room for a smaller b:
+        # then only as e^(-a T).
         period = 1.1 * _ALIAS_DEVIATIONS * deviation
         if low * deviation < 1.5 * _ALIAS_DEVIATIONS:
             period += 2.0 * _ALIAS_EXPONENT / low
@@ -258,8 +258,8 @@ class _Contour:
     def _sums(self, most_nodes: int) -> tuple[arb, arb]:
         """Return both sums over M(a)^n e^(s^2 a^2 / 2), with a bound for nodes left out.
 
-        Those are the nodes z = a + i k h, k >= 0, known to be negligible. Refuses where more than
-        ``most_nodes`` have to be looked at.
+        Nodes are z = a + i k h, k >= 0, but for those known to be negligible. Refuses where more
+        than ``most_nodes`` have to be evaluated.
         """
         tilt, step, square = self._tilt, self._step, self._smoothing**2
         threshold = (-arb(self._exponent) / self._num_users).exp()
@@ -294,7 +294,7 @@ class _Contour:
         return positive_part + arb(0, radius), density + arb(0, dense)
 
     def _ranges(self) -> tuple[int, int, int]:
-        """Return k up to which nodes matter for sure, from which again, and the last that may."""
+        """Return the end of the first range of k that may matter, and both ends of the second."""
         pi, step, exponent = arb.pi(), self._step, self._exponent
         width = (reduce(arb.max, self._values) - reduce(arb.min, self._values)).upper()
         near = (pi * (exponent / (2 * self._num_users * self._variance)).sqrt() / step).upper()
@@ -311,7 +311,7 @@ class _Contour:
         return acb(real, imaginary)
 
     def _aliases(self, period: arb, upper: arb) -> arb:
-        """Return an upper bound of the terms j != 0 of Poisson's sum."""
+        """Return an upper bound on the terms j != 0 of Poisson's sum."""
 
         def sum_by(other_tilt: arb) -> arb:
             """Sum e^(-i abs(b - a) T) M(b)^n e^(s^2 b^2 / 2) / b over i >= 1."""
@@ -340,7 +340,7 @@ def enumeration_work(num_atoms: int, num_users: int) -> float:
 
 
 def enumerated_delta(atoms: tuple[Atom, ...], num_users: int, epsilon: arb) -> arb:
-    """Enclose (B) for any law, by all numbers of reports of each kind."""
+    """Enclose (B) for any law, by enumerating the numbers of reports of each kind."""
     ratio = epsilon.exp()
     kinds = [(mass, ratio0 - ratio * ratio1) for mass, ratio0, ratio1 in atoms]
     missing = 1 - sum((mass for mass, _ in kinds), ZERO)

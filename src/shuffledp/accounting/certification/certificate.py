@@ -5,8 +5,8 @@ derives the law of the bound's method anew from the profile, in Arb balls of 128
 encloses delta at ``bound.upper`` by a contour integral of its own, and compares. Only the theorem
 itself is taken over. Certificates need python-flint, the extra ``certify``; nothing else does.
 
-What is exact: epsilon0, epsilon, delta and the atoms that a randomizer states are the exact numbers
-that their doubles are. So a certificate says nothing about digits that stated atoms lack.
+Exactness: epsilon0, epsilon, delta and the atoms that a randomizer states are the exact values of
+their doubles. So a certificate says nothing about digits that stated atoms lack.
 """
 
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ _FIRST_BITS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A proof by ball arithmetic that the upper end of a bound holds; what does not is raised.
+    """A proof by ball arithmetic that the upper end of a bound holds; a bound that fails raises.
 
     Parameters
     ----------
     statement : str
-        What is proved, as a sentence.
+        The statement proved, as a sentence.
     enclosure : Enclosure
         delta of the law of the bound's method at the bound's epsilon, rounded outwards to doubles.
     bits : int
@@ -105,7 +105,7 @@ def _proved(
             except OutOfRegimeError:
                 break  # too much work, and more of it at any further level
             except PrecisionError:
-                continue  # not even a number at so few bits
+                continue  # not even finite with these bits
             if ball <= arb(target):
                 enclosure = Enclosure(found.lower, min(found.upper, target))
                 text = (

@@ -1,4 +1,4 @@
-"""What can be asked: the kinds of questions, one file each, and how a file is opened for one."""
+"""Kinds of questions, one file each, and opening a file that answers one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,9 +26,9 @@ KINDS = {
     "columns": "shuffledp.collection.questions.columns:Columns",
     "mean-by-group": "shuffledp.collection.questions.mean_by_group:MeanByGroup",
 }
-"""Where each kind is; loaded when it is first asked for."""
+"""Home of each kind, loaded at first use."""
 
-# What reads a column of answers, whether they are listed or not.
+# Reads a column of answers, listed or not.
 _ANSWERS = "shuffledp.collection.questions.categories:answers"
 
 
@@ -61,42 +61,42 @@ def open_column(  # noqa: PLR0913  # one keyword an option
         A ``.csv``, ``.tsv`` or ``.parquet`` file in which each row is one user; ``"-"`` is text on
         standard input. Text is UTF-8 or, with its mark, UTF-16, and may be packed (``.csv.gz``).
     column : str or None
-        Name of the column with the values; None for vectors, whose question names the columns. Of
-        means by group that with the numbers, if it is not ``question.name``.
+        Name of the column with the values; None for vectors, whose question names the columns. For
+        means by group the column of numbers, if it is not ``question.name``.
         Sets of answers are texts with separators, or in Parquet also lists of texts.
     question : Categories, Mean, MeanByGroup, VectorMean or AnswerSets, optional
-        What is asked. Without it a list of answers is read from the file: then the list depends on
-        the data, which the ``cautions`` of the column say.
+        The question. Without it a list of answers is read from the file: then the list depends on
+        the data, as the ``cautions`` of the column state.
     csv_separator : str, optional
-        What stands between the fields of text, one character; by default that of comma, semicolon,
-        tab and bar which the first two rows tell.
+        Separator of the fields of text, one character; by default the one of comma, semicolon, tab
+        and bar that fits the first two rows.
     header : bool
-        Whether the first row of text names the columns; without they are column_1, column_2, ...
+        True if the first row of text names the columns; otherwise they are column_1, column_2, ...
     decimal : {".", ","}, optional
         The decimal mark of all numbers in text; the other one then groups thousands. By default a
         point, and between semicolons the one that the file's numbers show.
     missing_texts : sequence of str
         Texts that stand for no value, such as ``"NA"`` or ``"-99"``, beside empty, nan and null.
     weight : str, optional
-        Name of a column of public weights, positive and finite, by which users are drawn, as
-        ``shuffledp.Weights`` says; of those with a value. Takes 8 bytes a user.
+        Name of a column of public weights, positive and finite, by which users with a value are
+        drawn, as in ``shuffledp.Weights``. Takes 8 bytes a user.
     most_weight : float, optional
         Weights above this count as this; by default the largest.
     seed : int, optional
-        Of the draw, for a reproducible simulation.
+        Seed of the draw, for a reproducible simulation.
     on_progress : callable, optional
         Called with the stage, the rows done, and the rows in total (None while unknown).
     missing : {"error", "drop", "category"}
-        What to do with rows without a value: stop, leave them out, or, of answers, count them as
-        one more answer ``"missing"``.
+        Treatment of rows without a value: stop, leave them out, or, for answers, count them as one
+        more answer ``"missing"``.
     other : bool
-        Of answers: count those outside the domain as one more, ``"other"``.
+        For answers: count answers outside the domain as one more, ``"other"``.
     clip : bool
-        Of numbers and vectors: move those outside the limits to the nearest value inside.
+        For numbers and vectors: move values outside the limits to the nearest value inside.
     separator : str
-        Of sets: what stands between two answers of one user, by default ``";"``.
+        For sets: separator of two answers of one user, by default ``";"``.
     truncate : bool
-        Of sets: keep the first different answers of users with too many.
+        For sets: keep the first different answers of users with too many.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def open_column(  # noqa: PLR0913  # one keyword an option
         If a value lies outside the domain or the limits, or fewer than two answers are possible;
         the message counts such values and names the row of the first.
     ParameterError
-        If a way of reading does not go with the question, or the weight is an answer.
+        If a way of reading does not fit the question, or the weight is one of its columns.
 
     Examples
     --------

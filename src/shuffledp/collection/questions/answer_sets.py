@@ -25,7 +25,7 @@ class AnswerSets(question.Shares):
     domain : iterable
         The possible answers, at least two, all different.
     max_answers : int
-        The most answers a user may give, in [1, k]; known without looking at the data.
+        Largest number of answers of a user, in [1, k]; known without looking at the data.
 
     Raises
     ------
@@ -63,16 +63,16 @@ class AnswerSets(question.Shares):
 
     @property
     def central_sensitivity(self) -> float:
-        """Replacing one set changes by one up to twice ``max_answers`` counts, of k that exist."""
+        """L1 sensitivity: a replaced set changes by one up to 2 ``max_answers`` of k counts."""
         return float(min(2 * self.max_answers, len(self.domain)))
 
     @property
     def no_values(self) -> NDArray[np.int64]:
-        """Return the sets of nobody."""
+        """Sets of no users."""
         return np.empty((0, self.max_answers), dtype=np.int64)
 
     def candidates(self) -> question.Candidates:
-        """Return both ways of reporting a set, with each registered randomizer of categories."""
+        """Return both ways to report a set, with each registered randomizer of categories."""
         return question.candidates_of(
             answer_sets.ANSWER_SET_RANDOMIZERS,
             domain_size=len(self.domain),
@@ -81,7 +81,7 @@ class AnswerSets(question.Shares):
 
     @property
     def expected_for(self) -> str:
-        """For which case the expected error is."""
+        """Case in which the expected error holds."""
         return f"for an answer that one user in {len(self.domain)} gives"
 
     def expected_error(
@@ -101,7 +101,7 @@ class AnswerSets(question.Shares):
             )
 
     def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> columns.Column:
-        """Return sets that are in memory as a checked column."""
+        """Return sets in memory as a checked column."""
         return self.read(tables.source_of_sets(values), missing=missing)
 
     def read(
@@ -109,7 +109,7 @@ class AnswerSets(question.Shares):
     ) -> columns.Column:
         """Return a column of sets, checked; codes in [0, k), then -1, shape (m, max_answers).
 
-        An empty text is an empty set; in a column of lists null is a missing one.
+        An empty text is an empty set; in a column of lists null is missing.
         """
         if not separator:
             raise ParameterError(
@@ -181,9 +181,9 @@ class AnswerSets(question.Shares):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What a column of sets has to be checked for."""
+        """Key of the check that a column of sets needs."""
         return ("sets", self.domain, self.max_answers)
 
     def describe(self) -> str:
-        """Return the number of answers, and how many a user may give."""
+        """Return the number of answers, and the largest number a user may give."""
         return f"up to {self.max_answers} of {len(self.domain)} answers"

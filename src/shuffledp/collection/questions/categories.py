@@ -1,4 +1,4 @@
-"""One answer of a list: the share of users with each."""
+"""One answer of a list: the share of users with each answer."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -18,17 +18,17 @@ from shuffledp.randomizers import registry
 from shuffledp.randomizers.base import CategoryRandomizer
 
 MAX_DISCOVERED = 10_000
-"""With more distinct values than this a column is an identifier or a measurement."""
+"""Largest number of distinct values of a list of answers; more are identifiers or numbers."""
 
 OTHER_LABEL = "other"
 
-#: Caution where lists of answers were read from the data, with what was.
+#: Caution for lists of answers that were read from the data.
 WAS_READ = (
     "The {} read from the data, and the guarantee holds for a list fixed beforehand: state the "
     "possible answers as the domain."
 )
 
-#: The randomizer whose reports are answers, as dummies are.
+#: The randomizer whose reports are answers, as dummies must be.
 DUMMIES_GO_WITH = "k-rr"
 
 
@@ -92,7 +92,7 @@ class Categories(question.Shares):
         return question.error_at(randomizer, num_users, 1.0 / randomizer.domain_size, dummies)
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
-        """Return answers that are in memory as a checked column."""
+        """Return answers in memory as a checked column."""
         if missing == "category" and columns.MISSING_LABEL not in self.domain:
             raise DomainError(
                 "missing='category' counts rows without an answer as 'missing', which is not in "
@@ -111,7 +111,7 @@ class Categories(question.Shares):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What a column of answers has to be checked for."""
+        """Key of the check that a column of answers needs."""
         return ("answers", self.domain)
 
     def describe(self) -> str:
@@ -120,11 +120,11 @@ class Categories(question.Shares):
 
 
 class Coding(NamedTuple):
-    """How one column of answers becomes codes, int32, in ``labels``."""
+    """Coding of one column of answers as codes, int32, in ``labels``."""
 
     labels: tuple[str, ...]
     place: "pl.Expr"
-    #: Of places the codes, and who has no answer or one outside.
+    #: Maps places to codes, and masks of users with no answer and with one outside.
     decode: Callable[[NDArray[Any]], tuple[NDArray[np.int32], NDArray[Any], NDArray[Any]]]
     fault: columns.Fault
 
@@ -136,7 +136,7 @@ def coding(
     tables.require_missing(missing)
     extra = (OTHER_LABEL,) * other + (columns.MISSING_LABEL,) * (missing == "category")
     labels = listed + tuple(label for label in extra if label not in listed)
-    # What is recognised: the answers, texts for "no answer", nothing at all, and all else.
+    # Recognised values: the answers, texts for "no answer", null or NaN, and all others.
     texts = listed + source.missing_texts(listed)
     nothing, outside = len(texts), len(texts) + 1
     code_of = np.arange(outside + 1, dtype=np.int32)
@@ -168,7 +168,7 @@ def answers(
     missing: str = "error",
     other: bool = False,
 ) -> columns.Column:
-    """Check a column of single answers; codes in [0, k), int32. Their list may be discovered."""
+    """Check a column of single answers; codes in [0, k), int32. Without a domain, discover it."""
     tables.require_missing(missing)  # before the list of answers is read
     if other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
@@ -193,7 +193,7 @@ def answers(
 
 
 def discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
-    """Return the distinct labels of a column in a fixed order, without those for "no answer"."""
+    """Return the distinct labels of a column in a fixed order, except texts for "no answer"."""
     found: set[str] = set()
     num_rows, missing = 0, source.missing_texts()
     for batch in source.batches(source.frame.select(source.label().alias("label"))):
@@ -212,6 +212,6 @@ def discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
 
 
 def _name_of(make: Callable[..., Any]) -> str:
-    """Return the name of a randomizer class, or of whatever else makes randomizers."""
+    """Return the name of a randomizer class, or of another maker of randomizers."""
     name = getattr(make, "name", None)
     return name if isinstance(name, str) else getattr(make, "__name__", repr(make))

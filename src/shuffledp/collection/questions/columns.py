@@ -1,4 +1,4 @@
-"""Several columns of answers at once: shares in each, and in cross-tables of pairs of them."""
+"""Several columns of answers at once: shares in each, and cross-tables of pairs of columns."""
 
 import json
 import math
@@ -28,7 +28,7 @@ from shuffledp.randomizers.parts import AllParts, Parts, SampledParts
 if TYPE_CHECKING:
     import polars as pl
 
-#: Of all parts together: their noise grows with their number, and so does every table of them.
+#: Largest number of bins of all parts together, which noise and the size of tables grow with.
 MOST_BINS = 100_000
 
 CONSISTENT = "consistent"
@@ -48,9 +48,9 @@ class Columns(question.Shares):
     Raises
     ------
     DomainError
-        If a column has fewer than two answers, or one twice; if there are too many cells.
+        If a column has fewer than two answers, or an answer twice; if there are too many cells.
     ParameterError
-        If there is no column, or a pair is no two of them, or given twice.
+        If there is no column, or a pair is not two different columns, or is given twice.
 
     Notes
     -----
@@ -110,7 +110,7 @@ class Columns(question.Shares):
 
     @classmethod
     def of(cls, column: columns.Column) -> "Columns":
-        """Return the question that checked columns answer."""
+        """Return the question of checked columns."""
         _, domains, pairs = column.checked_for
         return cls(dict(cast("Any", domains)), pairs=cast("Any", pairs))
 
@@ -121,12 +121,12 @@ class Columns(question.Shares):
 
     @property
     def num_margins(self) -> int:
-        """How many of the labels are answers in one column, which come first."""
+        """Number of labels that are answers in one column; they come first."""
         return sum(len(labels) for _, labels in self.domains)
 
     @property
     def parts(self) -> tuple[tuple[str, ...], ...]:
-        """Columns of each part: those that are in no pair, then the pairs."""
+        """Columns of each part: columns that are in no pair, then the pairs."""
         paired = {name for pair in self.pairs for name in pair}
         return (*((name,) for name in self.table_columns if name not in paired), *self.pairs)
 
@@ -143,7 +143,7 @@ class Columns(question.Shares):
 
     @property
     def central_sensitivity(self) -> float:
-        """Replacing one value changes two counts of each part by one."""
+        """L1 sensitivity: replacing one value changes two counts of each part by one."""
         return 2.0 * len(self.sizes)
 
     @property
@@ -164,8 +164,8 @@ class Columns(question.Shares):
     ) -> float:
         """Return the standard error of a share, root mean square over the bins of all parts.
 
-        The variance is a concave function of the share, and the shares of a part sum to one: that
-        at 1/k_l in every bin is the largest that their mean can be.
+        The variance is a concave function of the share, and the shares of a part sum to one: the
+        variance at 1/k_l in every bin is an upper bound on its mean.
         """
         errors = (
             size * randomizer.bin_error(part, 1.0 / size, num_users, dummies) ** 2
@@ -180,9 +180,9 @@ class Columns(question.Shares):
         frequency: float | None = None,
         dummies: question.Laws = (),
     ) -> float | None:
-        """Return the largest standard error, over all parts, of a share of this size.
+        """Return the largest standard error, over all parts, of a share of the given size.
 
-        Over all sizes, if None: the variance is concave, and known at 101 of them.
+        Over all sizes if None: the variance is concave, and evaluated at 101 of them.
         """
         shares = np.linspace(0.0, 1.0, 101).tolist() if frequency is None else [frequency]
         return max(
@@ -192,7 +192,7 @@ class Columns(question.Shares):
         )
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return columns in memory, by name in a mapping or data frame, as checked ones."""
+        """Return columns in memory, by name in a mapping or data frame, checked."""
         if missing == "category":
             lacking = [n for n, labels in self.domains if columns.MISSING_LABEL not in labels]
             if lacking:
@@ -209,7 +209,7 @@ class Columns(question.Shares):
     def value_of_one(self, answer: Any) -> NDArray[np.int64]:
         """Return the codes of one user's parts, shape (1, L).
 
-        ``answer`` has the answer of each column by name, or is a list of texts ``column=answer``.
+        ``answer`` maps each column to its answer, or is a list of texts ``column=answer``.
         """
         if spelt.is_gap(answer):
             raise single.no_answer()
@@ -235,11 +235,11 @@ class Columns(question.Shares):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What columns have to be checked for; of this the question can be made again."""
+        """Key of the check that columns need; the question can be made from it."""
         return ("columns", self.domains, self.pairs)
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
-        """Raise `ParameterError` for steps but consistent, which is first, and clip."""
+        """Raise `ParameterError` for steps except consistent, which comes first, and clip."""
         if list(steps) not in ([], [CONSISTENT], ["clip"], [CONSISTENT, "clip"]):
             raise ParameterError(
                 f"post-processing {', '.join(steps)} is not for columns: of these only consistent "
@@ -290,11 +290,11 @@ class Columns(question.Shares):
     def shift_by_one(
         self, randomizer: Parts, num_users: int, counts: Counts | None = None
     ) -> NDArray[np.float64]:
-        """Return the largest change of each share; of columns in several pairs a bound on it.
+        """Return the largest change of each share; an upper bound for columns in several pairs.
 
-        Of parts that users draw it is known once the users of each are counted; before that as if
-        all parts had equally many. Weights of the parts sum to one, so that a column changes no
-        more than in one of them.
+        For sampled parts it is exact once the users of each part are counted; before, all parts are
+        taken to have equally many users. The weights of the parts sum to one, so that a column
+        changes by no more than in one of its parts.
         """
         each = randomizer.shift_by_one(num_users, counts)
         held = list(zip(self.parts, randomizer.part_slices, strict=True))
@@ -306,8 +306,8 @@ class Columns(question.Shares):
         return np.concatenate([margins, *(each[bins] for names, bins in held if len(names) > 1)])
 
     def worst_report(self, randomizer: Parts, place: int) -> NDArray[Any]:
-        """Return a user's reports that raise an estimate: in each part that holds its column."""
-        if place >= self.num_margins:  # cells come last, as the pairs do
+        """Return a user's reports that raise an estimate most: in each part with its column."""
+        if place >= self.num_margins:  # cells come last, like the pairs
             return randomizer.report_for(randomizer.num_bins - len(self.labels) + place)
         answers = [(n, code) for n, labels in self.domains for code in range(len(labels))]
         name, code = answers[place]
@@ -334,7 +334,7 @@ class Columns(question.Shares):
 
 @dataclass(frozen=True, slots=True)
 class UnlistedColumns:
-    """Columns of a table whose possible answers are to be read from it, with a caution."""
+    """Columns of a table whose possible answers are read from it, with a caution."""
 
     table_columns: tuple[str, ...]
     pairs: str | tuple[tuple[str, str], ...] | None = None
@@ -346,7 +346,7 @@ class UnlistedColumns:
     def read(
         self, source: tables.Source, *, report: Progress = no_progress, **reading: Any
     ) -> columns.Column:
-        """Return columns of answers; ``checked_for`` says what a question must list."""
+        """Return columns of answers, checked; ``checked_for`` holds the lists of answers."""
         listed = {
             name: categories.discovered(replace(source, names=(name,)), report)
             for name in self.table_columns

@@ -1,4 +1,4 @@
-"""Ordered numbers in public bins: the share below any edge, quantiles, and a histogram."""
+"""Ordered numbers in public bins: shares below edges, quantiles, and a histogram."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,10 +19,10 @@ from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
 from shuffledp.randomizers.levels import AllLevels, Levels, SampledLevels
 
-#: Most bins; errors of their shares take time that rises with their square.
+#: Largest number of bins; the time for errors of their shares grows with its square.
 MOST_BINS = 4096
 
-#: Quantiles that are stated unless others are asked for.
+#: Quantiles that are stated by default.
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -40,14 +40,14 @@ class Distribution(question.Shares):
     limits : (float, float), optional
         Ends of these bins, finite.
     quantiles : iterable of float
-        Shares of users, in (0, 1), for which reports state the number that they are below.
+        Shares p of users, in (0, 1), for which reports state the p-quantile.
     name : str
-        What is measured, for example the name of the column.
+        Name of the measured number, for example the name of the column.
 
     Raises
     ------
     ParameterError
-        If edges do not ascend or are not finite, or if neither they nor bins within limits are
+        If edges are not increasing and finite, or if neither edges nor bins within limits are
         given; if a quantile is out of range.
 
     Examples
@@ -103,33 +103,33 @@ class Distribution(question.Shares):
 
     @property
     def limits(self) -> columns.Range:
-        """Where the number may lie."""
+        """Limits of the number."""
         return columns.Range(self.edges[0], self.edges[-1])
 
     @property
     def central_sensitivity(self) -> float:
-        """Scale of noise on each cumulative total that errs as a curator's does, on the best tree.
+        """Noise scale for which a curator's cumulative totals err as they do with the best tree.
 
         Replacing one value changes two counts of each level by one.
         """
         return min(2.0 * math.sqrt(len(sizes) * self._noise(sizes)) for sizes in self._trees())
 
     def _trees(self) -> list[tuple[int, ...]]:
-        """Return the sizes of all levels of the tree above the bins, then of ever fewer of them."""
+        """Return the level sizes of the full tree above the bins, then without its top levels."""
         sizes = level_sizes(self.num_bins)
         return [sizes[first:] for first in range(len(sizes))]
 
     def _noise(self, sizes: tuple[int, ...]) -> float:
-        """Return the mean variance of the shares below edges under noise on all nodes of a tree.
+        """Return the mean variance of shares below edges, with noise on all nodes of a tree.
 
-        It is shared out over the levels: its variance is their number.
+        The budget is split over the levels: the variance of the noise is their number.
         """
         ones, edges = (1.0,) * len(sizes), inner_edges(self.num_bins)
         variance = Tree(sizes, ones).variance(np.zeros_like(edges), edges, ones)
         return len(sizes) * float(variance.mean())
 
     def candidates(self) -> question.Candidates:
-        """Return reports of one level of a tree, drawn at random, of all levels or fewer."""
+        """Return randomizers of one level of a tree, drawn at random, for each number of levels."""
         makers = {
             f"sampled-levels-{len(sizes)}": partial(SampledLevels, sizes=sizes)
             for sizes in self._trees()
@@ -137,7 +137,7 @@ class Distribution(question.Shares):
         return question.candidates_of(makers)
 
     def dummy_candidates(self) -> question.Candidates:
-        """Return reports of all levels of a tree, of the bins alone or of ever more levels."""
+        """Return randomizers of all levels of a tree, for each number of levels, from 1 up."""
         makers = {
             f"all-levels-{len(sizes)}": partial(AllLevels, sizes=sizes)
             for sizes in reversed(self._trees())
@@ -146,7 +146,7 @@ class Distribution(question.Shares):
 
     @property
     def expected_spread(self) -> float:
-        """Variance of being below an inner edge, on average, for values evenly spread."""
+        """Mean variance of the indicator of being below an inner edge, for evenly spread values."""
         return (self.num_bins + 1.0) / (6.0 * self.num_bins)
 
     def expected_error(
@@ -164,15 +164,15 @@ class Distribution(question.Shares):
     def shift_by_one(
         self, randomizer: Levels, num_users: int, counts: Counts | None = None
     ) -> NDArray[np.float64]:
-        """Return the largest change of each bin's share, or of that below its upper edge."""
+        """Return the largest change of each bin's share, or of the share below its upper edge."""
         return randomizer.shift_by_one(num_users, counts)
 
     def frequent_error(self, *_: Any) -> None:
-        """Return nothing: errors are about shares below edges."""
+        """Return None: errors are about shares below edges."""
         return
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
-        """Raise `ParameterError` for steps after which the shares of all bins need not sum to 1."""
+        """Raise `ParameterError` for steps after which the shares of all bins may not sum to 1."""
         question.Shares.require_post_processing(self, steps)
         if "clip" in steps:
             raise ParameterError(
@@ -180,7 +180,7 @@ class Distribution(question.Shares):
             )
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return numbers that are in memory as a checked column."""
+        """Return numbers in memory as a checked column."""
         return self.read(tables.source_of_values(self.name, values), missing=missing)
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
@@ -192,7 +192,7 @@ class Distribution(question.Shares):
         )
 
     def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the bins that numbers within the limits lie in."""
+        """Return the bins of numbers within the limits."""
         places = np.searchsorted(self.edges, numbers, side="right") - 1
         return np.minimum(places, self.num_bins - 1)
 
@@ -202,7 +202,7 @@ class Distribution(question.Shares):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What a column of numbers has to be checked for."""
+        """Key of the check that a column of numbers needs."""
         return ("bins", self.edges)
 
     def estimate(
@@ -219,12 +219,12 @@ class Distribution(question.Shares):
 
 
 def _even(bins: Any, limits: Sequence[float] | None) -> tuple[float, ...]:
-    """Return the edges of bins of one width, rounded to fifteen digits."""
+    """Return the edges of equally wide bins, rounded to fifteen digits."""
     number = require_at_least("bins", bins, 2, MOST_BINS, "merge bins")
     span = columns.Range(*(limits or ()))
     return tuple(float(f"{each:.15g}") for each in np.linspace(span.low, span.high, number + 1))
 
 
 def _text(edge: float) -> str:
-    """Return an edge as labels show it, without loss."""
+    """Return an edge as labels show it, without loss of precision."""
     return f"{edge:.15g}" if float(f"{edge:.15g}") == edge else repr(edge)

@@ -1,9 +1,9 @@
-"""Popular texts that nobody listed: those that more users have than noise explains.
+"""Popular texts that nobody listed: texts of more users than noise explains.
 
-Texts are found by their prefixes in UTF-8, some half bytes more in each round: a histogram over the
-extensions of the prefixes that were left, and "other". The end of a text is a byte 0, so that every
-text has the same number of half bytes, and a text that ended is its own only extension. Which bins
-a round has depends on what earlier rounds released, and on nobody's text otherwise.
+Texts are found by their prefixes in UTF-8, some half bytes longer in each round: a histogram over
+the extensions of the prefixes that were kept, and "other". The end of a text is a byte 0, so that
+every text has the same number of half bytes, and an ended text has itself as only extension. The
+bins of a round depend on the releases of earlier rounds, and on nobody's text otherwise.
 """
 
 import codecs
@@ -41,38 +41,38 @@ from shuffledp.randomizers import registry
 #: Lengths of a step of the search, in bits.
 STEPS = (4, 8, 12, 16)
 
-#: Bins of a round up to which longer steps are taken: fewer rounds, of more users each.
+#: Largest number of bins for which longer steps are used: fewer rounds, with more users each.
 MOST_BINS = 2**18
 
-# Longer texts would need more rounds than anybody has users for.
+# Longer texts would need too many rounds for any number of users.
 _LONGEST = 256
 
-# Randomizers whose reports are one number, of one byte up to eight, and the largest epsilon0 with
-# which each counts quickly: local hashing needs a transform for each of some e^epsilon0 buckets.
+# Randomizers whose reports are one number, of one to eight bytes, and the largest epsilon0 at
+# which counting is fast: local hashing needs a transform for each of about e^epsilon0 buckets.
 _ANSWERED_BY = {"k-rr": math.inf, "hadamard-response": math.inf, "optimized-local-hashing": 4.5}
 
-# No text in UTF-8 has this byte: it stands for a text that is none of those asked for.
+# Not a byte of UTF-8: it stands for a text outside the ones asked for.
 _OUTSIDE = b"\xff"
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class HeavyHitters(question.Shares):
-    """Each user has one text, any text; those that many users have are asked for.
+    """Each user has one text, any text; the texts of many users are asked for.
 
     Parameters
     ----------
     max_bytes : int
-        Length in UTF-8 up to which texts are looked for, 1 to 256 bytes: part of the question,
-        never read from the data. Longer texts are refused, or count as "other".
+        Longest text that is searched for, in bytes of UTF-8, 1 to 256: part of the question, never
+        read from the data. Longer texts are refused, or count as "other".
     most : int
-        Number of prefixes that a round may leave, and hence of texts that can be found.
+        Number of prefixes that a round may keep, and hence of texts that can be found.
     bits : {4, 8, 12, 16}, optional
-        How much longer prefixes grow in a round. By default a plan takes those with which it finds
-        the smallest share; with dummies, of which each bin costs some, 4.
+        Bits added to the prefixes in each round. By default the plan chooses the number that finds
+        the smallest share; with dummies, which each bin needs, 4.
     found : iterable of str
-        The texts that a collection found.
+        Texts that a collection found.
     search : Search, optional
-        Where a search among devices stands: then this asks for its next round, and needs ``bits``.
+        State of a search among devices: the question is then its next round, and needs ``bits``.
 
     Raises
     ------
@@ -128,7 +128,7 @@ class HeavyHitters(question.Shares):
             self._require_search(search)
 
     def _require_search(self, search: Search) -> None:
-        """Raise unless a round is to come, and texts begin with the prefixes that are left."""
+        """Raise unless a round is left, with valid prefixes."""
         if self.bits is None:
             raise ParameterError("bits is missing: devices need it; give bits = 4, 8, 12 or 16")
         if len(search.done) >= self.num_rounds:
@@ -139,7 +139,7 @@ class HeavyHitters(question.Shares):
                 f"left has {len(prefixes):,} prefixes, not 1 to most = {self.most:,} of {size} "
                 "bytes: take those of the last result"
             )
-        extensions(prefixes, self._depth, 0)  # raises ValueError for what is not in UTF-8
+        extensions(prefixes, self._depth, 0)  # raises ValueError for bytes that are not UTF-8
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "HeavyHitters":
@@ -150,27 +150,27 @@ class HeavyHitters(question.Shares):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The texts that were found; none before the collection."""
+        """Texts that were found; none before the collection."""
         return self.found
 
     @property
     def _fitting(self) -> list[int]:
-        """Steps that make rounds of few enough bins."""
+        """Steps for which rounds have few enough bins."""
         return [each for each in STEPS if self.most * _widest(each // 4) < MOST_BINS]
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
-        """Return the questions among which a plan chooses, one for each step."""
+        """Return the questions that a plan compares, one for each step."""
         steps = [4] if with_dummies else self._fitting
         return (self,) if self.bits else tuple(replace(self, bits=each) for each in steps)
 
     @property
     def num_bins(self) -> int:
-        """Bins of every round, the last one for "other"; not all of them are used in each."""
+        """Number of bins of every round, with "other" as the last; some may stay unused."""
         return self.most * _widest((self.bits or 4) // 4) + 1
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Half bytes by which prefixes grow in each round; in the first, more of one prefix fit."""
+        """Half bytes added to prefixes in each round; the first round extends only one prefix."""
         step, left = (self.bits or 4) // 4, 2 * self.max_bytes
         fitting = (
             each for each in range(4, 0, -1) if len(_endings(b"", False, each)) < self.num_bins
@@ -182,39 +182,39 @@ class HeavyHitters(question.Shares):
 
     @property
     def num_rounds(self) -> int:
-        """Number of rounds, each of which depends on those before."""
+        """Number of rounds, each of which depends on the rounds before."""
         return len(self.steps)
 
     @property
     def number(self) -> int:
-        """Number of the round of a search that is asked for, counted from 0."""
+        """Number of the next round of a search, counted from 0."""
         return len(self.search.done) if self.search else 0
 
     @property
     def _depth(self) -> int:
-        """Length in half bytes of the prefixes that are left of a search."""
+        """Length in half bytes of the prefixes that a search has kept."""
         return sum(self.steps[: self.number])
 
     def bins_of(self, left: Iterable[bytes], number: int) -> NDArray[np.bytes_]:
-        """Return the bins of a round but "other": extensions of what is left, at the end texts."""
+        """Return the bins of a round except "other": extensions of kept prefixes, at last texts."""
         steps = self.steps
         bins = extensions(left, sum(steps[:number]), steps[number])
         if number < len(steps) - 1:
             return bins
-        # Without characters that would need more bytes.
+        # Without prefixes that end inside a character.
         return bins[[whole_text(each) is not None for each in bins.tolist()]]
 
     def round_codes(
         self, texts: NDArray[np.bytes_], turns: NDArray[np.integer[Any]] | None = None
     ) -> NDArray[np.int32]:
-        """Return the values of a search's round: bins, and for those with another turn no part."""
+        """Return values for a round of a search: bins, or "no part" for users with another turn."""
         left: Any = self.search and self.search.left
         bins = self.bins_of(map(bytes.fromhex, left), self.number)
         found = codes(texts, bins, sum(self.steps[: self.number + 1]), self.num_bins)
         return found if turns is None else np.where(turns == self.number, found, self.num_bins)
 
     def users_a_round(self, num_users: int, dummies: question.Laws = ()) -> int:
-        """Return the number of users who answer a round: all with dummies, else each only one."""
+        """Return the number of users who answer a round: all with dummies, else an even share."""
         return num_users if dummies else max(num_users // self.num_rounds, 1)
 
     def candidates(self) -> question.Candidates:
@@ -240,7 +240,7 @@ class HeavyHitters(question.Shares):
         return question.candidates_of(makers, domain_size=self.num_bins)
 
     def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
-        """Return the standard error of a rare text's share in one round."""
+        """Return the standard error of the share of a rare text in one round."""
         users = self.users_a_round(num_users, dummies)
         return question.error_at(randomizer, users, 0.0, dummies)
 
@@ -251,7 +251,7 @@ class HeavyHitters(question.Shares):
         frequency: float | None = None,
         dummies: question.Laws = (),
     ) -> float | None:
-        """Return the same of a share of this size, the largest of all if None."""
+        """Return the standard error of a share of the given size, the largest over all if None."""
         users = self.users_a_round(num_users, dummies)
         return question.Shares.frequent_error(self, randomizer, users, frequency, dummies)
 
@@ -274,7 +274,7 @@ class HeavyHitters(question.Shares):
     def _planned(
         self, randomizer: Any, num_users: int, dummies: question.Laws
     ) -> list[tuple[BinLaw, Round]]:
-        """Return the rounds with all bins in use."""
+        """Return the rounds of a plan, with all bins in use."""
         users, num_bins = self.users_a_round(num_users, dummies), self.num_bins - 1
         law, rounds = self.bin_law(randomizer, users, dummies), []
         for is_last in (False,) * (self.num_rounds - 1) + (True,):
@@ -283,15 +283,15 @@ class HeavyHitters(question.Shares):
         return rounds
 
     def prospects(self, *of: Any) -> dict[str, Any]:
-        """Return expectations with all bins of each round in use, as JSON."""
+        """Return expectations with all bins of each round in use, as JSON values."""
         return {"discovery": Discovery.of(self._planned(*of)).to_json_dict()}
 
     def forcing(self, *of: Any) -> tuple[int, ...]:
-        """Return for each round the dishonest users with whom a text of theirs is found."""
+        """Return for each round the number of dishonest users who can have a false text found."""
         return forcing(self._planned(*of))
 
     def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
-        """Return the number of users who force a false text, and the share that is found still."""
+        """Return the number of users who force a false text, and the share found despite liars."""
         rounds = self._planned(*of)
         enough, (law, _) = forcing(rounds), rounds[0]
         forced_by = max(enough) if law.dummies else sum(enough)
@@ -299,7 +299,7 @@ class HeavyHitters(question.Shares):
         return {"forced_by": forced_by, "found_share": despite}
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
-        """Raise `ParameterError` for any step: the other shares are not known."""
+        """Raise `ParameterError` for any step: the other shares are unknown."""
         if steps:
             raise ParameterError(
                 f"post_processing = {', '.join(steps)}: shares of found texts are left as estimated"
@@ -308,7 +308,7 @@ class HeavyHitters(question.Shares):
     def estimate(
         self, randomizer: Any, aggregate: Any, options: question.EstimateOptions
     ) -> FoundTexts:
-        """Return the prefixes that a search's round leaves, or texts; raise without a search."""
+        """Return the prefixes that a round keeps, or texts; raise without a search."""
         if self.search is None:
             raise ParameterError(
                 f"question = {self.kind}: its texts are found round by round, each of which needs "
@@ -336,7 +336,7 @@ class HeavyHitters(question.Shares):
         num_users: int,
         options: question.EstimateOptions,
     ) -> FoundTexts:
-        """Return the shares of what the last of these rounds left, among all users."""
+        """Return shares, among all users, of the prefixes or texts kept by the last round."""
         each = simultaneous_confidence(options.confidence, len(bins))
         estimates = randomizer.estimate(counts, confidence=each)
         estimates = for_all_users(estimates, num_users)
@@ -356,11 +356,11 @@ class HeavyHitters(question.Shares):
         )
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
-        """Return texts that are in memory as a checked column."""
+        """Return texts in memory as a checked column."""
         return self.read(tables.source_of_values("values", values), missing=missing)
 
     def read(self, source: tables.Source, *, other: bool = False, **reading: Any) -> columns.Column:
-        """Return a column of texts, checked; bytes in UTF-8, those outside as one that is none."""
+        """Return a column of texts, checked; bytes of UTF-8, texts outside as one invalid byte."""
 
         def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
             texts = batch["text"]
@@ -398,11 +398,11 @@ class HeavyHitters(question.Shares):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What a column of texts has to be checked for."""
+        """Key of the check that a column of texts needs."""
         return ("texts up to a length", self.max_bytes)
 
     def describe(self) -> str:
-        """Return the longest text and the number of rounds."""
+        """Return the length of the longest text and the number of rounds."""
         which = f", this is round {self.number + 1}" * bool(self.search and not self.found)
         return (
             f"any text of up to {self.max_bytes} bytes, the {self.most:,} most popular asked for "
@@ -410,7 +410,7 @@ class HeavyHitters(question.Shares):
         )
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return kind, numbers and search; the texts found stand apart, as ``domain``."""
+        """Return kind, numbers and search; found texts are stored apart, as ``domain``."""
         search = {} if self.search is None else {"search": self.search.to_json_dict()}
         return question.Shares.to_json_dict(self) | search
 
@@ -419,7 +419,7 @@ class HeavyHitters(question.Shares):
 def extensions(prefixes: Iterable[bytes], depth: int, step: int) -> NDArray[np.bytes_]:
     """Return prefixes of ``depth`` half bytes extended by ``step`` more, sorted.
 
-    Those with which no text in UTF-8 begins are left out; a half byte that is missing is 0.
+    Prefixes with which no text in UTF-8 begins are left out; a missing half byte is 0.
     """
     whole = (each.ljust((depth + 1) // 2, b"\0") for each in prefixes)  # arrays strip zeros
     found = sorted(end for each in whole for end in _grown(each, depth % 2 == 1, step))
@@ -430,7 +430,7 @@ def codes(
     texts: NDArray[np.bytes_], prefixes: NDArray[np.bytes_], depth: int, num_bins: int
 ) -> NDArray[np.int32]:
     """Return the bin of each text: the place of its prefix, or the last bin for all others."""
-    seen = texts.astype(prefixes.dtype)  # cut off; a copy
+    seen = texts.astype(prefixes.dtype)  # truncated; a copy
     if depth % 2:
         seen.view(np.uint8).reshape(len(seen), prefixes.dtype.itemsize)[:, -1] &= 0xF0
     places = np.searchsorted(prefixes, seen)
@@ -439,7 +439,7 @@ def codes(
 
 
 def whole_text(prefix: bytes) -> str | None:
-    """Return the text of a prefix of full length, None if it breaks off in a character."""
+    """Return the text of a prefix of full length, or None if it ends inside a character."""
     text = prefix.rstrip(b"\0")
     return text.decode() if _is_possible(text, is_whole=True) else None
 
@@ -454,10 +454,10 @@ def shown(prefix: bytes, depth: int) -> str:
 
 
 def _grown(prefix: bytes, is_half: bool, step: int) -> Iterable[bytes]:
-    """Return all that a possible prefix can become with ``step`` half bytes more.
+    """Return all extensions of a possible prefix by ``step`` half bytes.
 
-    What follows depends on whether there is a whole character, and on one that has begun alone. An
-    end does not count as one: nothing but more of it follows.
+    They depend only on whether the prefix holds a whole character, and on the begun character at
+    its end. A terminator is no such character: only more of it follows.
     """
     whole = prefix[: len(prefix) - is_half]
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -469,7 +469,7 @@ def _grown(prefix: bytes, is_half: bool, step: int) -> Iterable[bytes]:
 
 @lru_cache(maxsize=2**15)
 def _endings(stem: bytes, is_half: bool, step: int) -> tuple[bytes, ...]:
-    """Return the same for what matters of a prefix, each only once."""
+    """Return the extensions of the relevant part of a prefix, each once."""
     if not step:
         return (stem,)
     if is_half:
@@ -482,7 +482,7 @@ def _endings(stem: bytes, is_half: bool, step: int) -> tuple[bytes, ...]:
 
 
 def _is_possible(prefix: bytes, *, is_whole: bool = False) -> bool:
-    """Return True if a text in UTF-8, and what fills it up, begins like this."""
+    """Return True if a text in UTF-8 with its padding can begin like this."""
     text, ended, rest = prefix.partition(b"\0")
     try:
         codecs.getincrementaldecoder("utf-8")().decode(text, final=bool(ended) or is_whole)

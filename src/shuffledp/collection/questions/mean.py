@@ -23,7 +23,7 @@ class Mean(question.Means):
     low, high : float
         The limits, low < high; known without looking at the data.
     name : str
-        What is measured, for example the name of the column.
+        Name of the measured number, for example the name of the column.
 
     Raises
     ------
@@ -46,22 +46,22 @@ class Mean(question.Means):
 
     @property
     def limits(self) -> columns.Range:
-        """Where the number may lie."""
+        """Limits of the number."""
         return columns.Range(self.low, self.high)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The one thing that is estimated."""
+        """The only estimate."""
         return (self.name,)
 
     @property
     def useless_error(self) -> float:
-        """A quarter of the range: then a 95 % interval is wider than the range."""
+        """A quarter of the range: a 95 % interval is then wider than the range."""
         return 0.25 * (self.high - self.low)
 
     @property
     def central_sensitivity(self) -> float:
-        """Replacing one value moves the sum by up to the range."""
+        """L1 sensitivity: replacing one value moves the sum by at most the range."""
         return self.high - self.low
 
     def candidates(self) -> question.Candidates:
@@ -69,7 +69,7 @@ class Mean(question.Means):
         return question.candidates_of(registry.NUMBER_RANDOMIZERS, low=self.low, high=self.high)
 
     def dummy_candidates(self) -> question.Candidates:
-        """Return sums bit by bit, of each number of bits: dummies are messages like others."""
+        """Return bitwise sums, one for each number of bits: dummies are ordinary messages."""
         from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, BitSums
 
         how = {"low": self.low, "high": self.high}
@@ -93,7 +93,7 @@ class Mean(question.Means):
         return (self.high - self.low) ** 2 / 12.0
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return numbers that are in memory as a checked column."""
+        """Return numbers in memory as a checked column."""
         return self.read(tables.source_of_values(self.name, values), missing=missing)
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
@@ -106,7 +106,7 @@ class Mean(question.Means):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What a column of numbers has to be checked for."""
+        """Key of the check that a column of numbers needs."""
         return ("numbers", self.limits)
 
     def describe(self) -> str:

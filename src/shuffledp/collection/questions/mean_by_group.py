@@ -1,4 +1,4 @@
-"""A number of each member of groups that are private too: the mean of each group."""
+"""A number of each member of private groups: the mean of each group."""
 
 import math
 from collections.abc import Iterable
@@ -33,9 +33,9 @@ class MeanByGroup(Mean):
     low, high : float
         The limits of the number, low < high; known without looking at the data.
     name : str
-        What is measured: the name of the column of numbers.
+        Name of the column of numbers.
     by : str
-        The name of the column of groups.
+        Name of the column of groups.
     compare : iterable of str
         Two groups whose means are compared, or none.
 
@@ -44,8 +44,8 @@ class MeanByGroup(Mean):
     DomainError
         If there are fewer than two groups, or one is repeated.
     ParameterError
-        If the range is empty, infinite or the wrong way round, both names are the same, or what is
-        compared is not two different groups.
+        If the range is empty, infinite or the wrong way round, both names are the same, or
+        ``compare`` is not two different groups.
     """
 
     kind: ClassVar[str] = "mean-by-group"
@@ -96,15 +96,15 @@ class MeanByGroup(Mean):
 
     @property
     def central_sensitivity(self) -> float:
-        """Replacing one value moves g means of known, equal sizes by g n-ths of the range in all.
+        """L1 sensitivity at known, equal group sizes: a value moves g means by g/n ranges in all.
 
-        Of numbers measured from the middle: two sums by half of the range, or one by all of it.
+        With numbers measured from the middle: two sums by half of the range, or one by all of it.
         """
         return len(self.groups) * (self.high - self.low)
 
     @property
     def expected_spread(self) -> float:
-        """Variance of values spread evenly over the range, of groups of an equal share of users."""
+        """Variance of values spread evenly over the range, for groups of equal size."""
         return len(self.groups) * (self.high - self.low) ** 2 / 12.0
 
     def candidates(self) -> question.Candidates:
@@ -112,31 +112,31 @@ class MeanByGroup(Mean):
         return self._candidates(1)
 
     def dummy_candidates(self) -> question.Candidates:
-        """Return the randomizers of each number of bits: dummies are messages like others."""
+        """Return a randomizer for each number of bits: dummies are ordinary messages."""
         return self._candidates(LARGEST_NUM_BITS)
 
     def _candidates(self, most: int) -> question.Candidates:
-        """Return the randomizers of each number of bits up to the largest."""
+        """Return a randomizer for each number of bits up to the largest."""
         numbers = range(1, most + 1)
         makers = {f"{GroupBits.prefix}-{b}": partial(GroupBits, num_bits=b) for b in numbers}
         how = {"num_groups": len(self.groups), "low": self.low, "high": self.high}
         return question.candidates_of(makers, **how)
 
     def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
-        """Return the standard error of the mean of a group that one user in g is in."""
+        """Return the standard error of the mean of a group with one user in g."""
         if randomizer.epsilon0 == 0.0:
             return math.inf
         noise, _ = randomizer.noise(num_users, dummies)
         share = 1.0 / len(self.groups)
         variance = float(noise.variance(np.array(0.5), np.array(share)))
-        if randomizer.num_bits == 1:  # which does not tell the spread of values from noise
+        if randomizer.num_bits == 1:  # one bit cannot separate spread from noise
             variance -= share / 12.0 / num_users
         return math.sqrt(variance) / share * (self.high - self.low)
 
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
         """Return the largest change of each mean as a function of the number of dishonest users.
 
-        Before anything is collected of groups of equal size, whose mean is the worst.
+        Before the collection for groups of equal size, whose mean is at the worst place.
         """
         totals = np.zeros((2, len(self.groups)))
         totals[1] = 1.0 / len(self.groups)
@@ -186,7 +186,7 @@ class MeanByGroup(Mean):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What columns of groups and numbers have to be checked for."""
+        """Key of the check that columns of groups and numbers need."""
         return ("numbers by group", self.groups, self.limits)
 
     def describe(self) -> str:
@@ -194,6 +194,6 @@ class MeanByGroup(Mean):
         return f"{Mean.describe(self)} by {len(self.groups)} groups"
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return kind, names, limits and what is compared; the groups are the ``domain``."""
+        """Return kind, names, limits and compared groups; all groups are the ``domain``."""
         compared = {"compare": list(self.compare)} if self.compare else {}
         return Mean.to_json_dict(self) | compared

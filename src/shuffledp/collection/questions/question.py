@@ -1,4 +1,4 @@
-"""``Question``: what all else needs to know of what is asked; and what its kinds share."""
+"""``Question``: interface of all kinds of questions, and their common parts."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -40,16 +40,16 @@ Laws: TypeAlias = tuple[DummyLaw, ...]
 """Laws of the dummies of a collection; empty without dummies."""
 
 Candidates: TypeAlias = Mapping[str, Callable[[float], LocalRandomizer]]
-"""Name of each randomizer that answers a question, and what makes it for an epsilon0."""
+"""Maker of each randomizer that answers a question, from an epsilon0, by name."""
 
 
-#: Whose frequencies or means an interval holds.
+#: Targets of an interval: frequencies or means of the users, or of their population.
 INTERVALS_ABOUT = ("respondents", "population")
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateOptions:
-    """How to estimate; the fields are options of ``shuffledp.run``."""
+    """Options of estimates, which are options of ``shuffledp.run``."""
 
     confidence: float = 0.95
     simultaneous: bool = False
@@ -70,7 +70,7 @@ class EstimateOptions:
 class Question(Protocol[Estimates_co]):
     """One kind of question with its particulars, such as the possible answers.
 
-    Members that most kinds have in common are here; a kind states what differs.
+    Members with the same definition in most kinds are here; a kind overrides the others.
     """
 
     __slots__ = ()
@@ -79,41 +79,41 @@ class Question(Protocol[Estimates_co]):
     """Name of the kind, for example ``"frequencies"``."""
 
     reads: ClassVar[tuple[str, ...]]
-    """Options of `open_column` that make sense for it."""
+    """Options of `open_column` that apply to it."""
 
     has_one_label: ClassVar[bool] = False
-    """Whether each user's value is exactly one of the labels, which are all that is guessed."""
+    """True if each user's value is exactly one of the labels, and nothing else is guessed."""
 
     has_rounds: ClassVar[bool] = False
-    """Whether it is asked in rounds of its own, each after the results of those before."""
+    """True if it has rounds of its own, each of which depends on results of earlier rounds."""
 
     stated: ClassVar[tuple[str, ...]] = ()
-    """Parameters that are its particulars, for `to_json_dict`."""
+    """Parameters that `to_json_dict` states."""
 
     listed: ClassVar[str] = ""
-    """The parameter that the labels are, if it is one."""
+    """Name of the parameter that holds the labels, if there is one."""
 
     @property
     def num_rounds(self) -> int:
-        """Number of such rounds; else 1."""
+        """Number of such rounds; otherwise 1."""
         return 1
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What is estimated, one name an estimate: the possible answers, or columns."""
+        """Names of the estimates: the possible answers, or columns."""
 
     @property
     def table_columns(self) -> tuple[str, ...]:
-        """The columns of a table that hold a value together; none where any one column does."""
+        """Columns of a table that hold a value together; empty if any one column does."""
         return ()
 
     @property
     def useless_error(self) -> float:
-        """A standard error with which an estimate says nothing."""
+        """Standard error above which an estimate says nothing."""
 
     @property
     def central_sensitivity(self) -> float:
-        """L1 distance by which one user's value can move all n-fold estimates together.
+        """L1 sensitivity of all estimates, multiplied by n, to one user's value.
 
         The scale at epsilon = 1 of the Laplace noise that a trusted curator would add.
         """
@@ -123,7 +123,7 @@ class Question(Protocol[Estimates_co]):
 
     @property
     def expected_for(self) -> str:
-        """What `expected_error` is averaged over, or for which case it is, in a few words."""
+        """Case, in a few words, in which `expected_error` holds, or the average that it is."""
 
     @property
     def expected_spread(self) -> float:
@@ -133,48 +133,48 @@ class Question(Protocol[Estimates_co]):
         """
 
     def expected_error(self, randomizer: Any, num_users: int, dummies: Laws = ()) -> float:
-        """Return the standard error to expect of an estimate; infinite if reports say nothing.
+        """Return the expected standard error of an estimate; infinite if reports carry nothing.
 
-        Of these users, their values held fixed: randomization and dummies.
+        About these users, with fixed values: the error of randomization and dummies.
         """
 
     def dummy_candidates(self) -> Candidates:
-        """Return the randomizers whose reports dummies can be; empty where there are none."""
+        """Return the randomizers whose reports can be dummies; empty if there are none."""
         return {}
 
     def worst_error(self, randomizer: Any, num_users: int) -> float | None:  # noqa: ARG002
-        """Return the largest standard error over all values; None where that is not stated."""
+        """Return the largest standard error over all values; None if it is not stated."""
         return None
 
     def frequent_error(
         self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
     ) -> float | None:
-        """Return the standard error of a share of this size, the largest of all if None.
+        """Return the standard error of a share of the given size, the largest over all if None.
 
         None for means.
         """
 
     def shift_by_one(self, randomizer: Any, num_users: int, counts: Any = None) -> Any:
-        """Return the largest change of each estimate by another report of one of n users.
+        """Return the largest change of each estimate if one of n users sends another report.
 
-        One number, or one for each label; infinite where it is not known. A function of the number
-        of such users, if the change is not in proportion. ``counts`` are what the estimates were
-        made of, if there are any. The randomizer's, where each label is a category of its own.
+        One number, or one for each label; infinite if it is unknown. A function of the number of
+        such users, if the change is not proportional to it. ``counts`` are the counts that the
+        estimates were made of, if any. The randomizer's influence, if each label is a category.
         """
         del counts
         return getattr(randomizer, "influence", math.inf) / num_users
 
     def worst_report(self, randomizer: Any, place: int) -> NDArray[Any]:
-        """Return all that one user can send that raises the estimate at a place most, as rows."""
+        """Return the rows that one user can send that raise the estimate at a place most."""
         report: NDArray[Any] = randomizer.report_for(place)
         return report
 
     def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Return further effects of dishonest users, JSON values by key; as `prospects`."""
+        """Return further effects of dishonest users, JSON values by key, as `prospects`."""
         return {}
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
-        """Return the question, or those that only a plan tells apart; all have prospects."""
+        """Return the questions that a plan chooses among; all of several have prospects."""
         del with_dummies
         return (self,)
 
@@ -184,28 +184,28 @@ class Question(Protocol[Estimates_co]):
         num_users: int,  # noqa: ARG002
         dummies: Laws,  # noqa: ARG002
     ) -> dict[str, Any]:
-        """Return further expectations from a plan, JSON values by key."""
+        """Return further expected values of a plan, JSON values by key."""
         return {}
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
-        """Raise `ParameterError` unless the steps exist and make sense for the estimates."""
+        """Raise `ParameterError` unless the steps exist and fit the estimates."""
 
     @property
     def no_values(self) -> Any:
-        """Values of no users, as the randomizers take them."""
+        """Values of no users, in the form for randomizers."""
 
     def read(self, source: Source, **reading: Any) -> Column:
-        """Return columns of a table, checked, read as these options say."""
+        """Return columns of a table, checked, read by these options."""
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
-        """Return values that are in memory as a checked column; ``missing`` as for `run`."""
+        """Return values in memory as a checked column; ``missing`` as for `run`."""
 
     def value_of_one(self, answer: Any) -> Any:
-        """Return the answer of one user, on a device, as a checked value of a block of one row."""
+        """Return one user's answer, on a device, as a checked block of one row."""
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What a column of values has to be checked for."""
+        """Key of the check that a column of values needs."""
 
     def estimate(self, randomizer: Any, aggregate: Any, options: EstimateOptions) -> Estimates_co:
         """Return the estimates of one collection."""
@@ -214,7 +214,7 @@ class Question(Protocol[Estimates_co]):
         """Return a few words for a heading, for example ``"3 answers"``."""
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return kind and particulars, JSON values only; the labels stand apart, as ``domain``."""
+        """Return kind and particulars as JSON values; labels are stored apart, as ``domain``."""
         given = {name: getattr(self, name) for name in ("kind", *self.stated)}
         return {name: list(each) if type(each) is tuple else each for name, each in given.items()}
 
@@ -228,7 +228,7 @@ class Question(Protocol[Estimates_co]):
 
 
 def has_parts(question: Question) -> bool:
-    """Return True if a user's value is a list, whose parts text separates by commas."""
+    """Return True if a user's value is a list, with parts separated by commas in text."""
     return np.ndim(question.no_values) > 1
 
 
@@ -241,7 +241,7 @@ def require_column(question: Question, column: object) -> None:
 
 
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:
-    """Return registered randomizers as candidates, once all but their epsilon0 is settled."""
+    """Return registered randomizers as candidates, with all parameters but epsilon0 fixed."""
 
     def maker(name: str) -> Callable[[float], Any]:
         return lambda epsilon0: makers[name](**parameters, epsilon0=epsilon0)
@@ -252,7 +252,7 @@ def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object
 def chosen_candidates(
     question: Question, randomizer: str | None, *, with_dummies: bool = False
 ) -> Candidates:
-    """Return the randomizers that answer a question, or the one of that name."""
+    """Return the randomizers that answer a question, or only the named one."""
     makers = question.dummy_candidates() if with_dummies else question.candidates()
     if not makers:
         raise ParameterError(f"dummies: there are none for {question.kind}; leave them out")
@@ -264,11 +264,11 @@ def chosen_candidates(
 
 
 class Shares(Question[FrequencyEstimates]):
-    """What questions about shares of users have in common."""
+    """Common parts of questions about shares of users."""
 
     __slots__ = ()
 
-    #: With a larger standard error a 95 % interval is wider than [0, 1]: it says nothing.
+    #: Above this a 95 % interval is wider than [0, 1], and says nothing.
     useless_error: ClassVar[float] = 0.25
 
     @property
@@ -279,7 +279,7 @@ class Shares(Question[FrequencyEstimates]):
     def frequent_error(
         self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
     ) -> float | None:
-        """Return the standard error of a share of this size, the largest of all if None.
+        """Return the standard error of a share of the given size, the largest over all if None.
 
         The variance is linear in the share.
         """
@@ -313,13 +313,13 @@ class Shares(Question[FrequencyEstimates]):
 
 
 class Means(Question[MeanEstimates]):
-    """What questions about means have in common."""
+    """Common parts of questions about means."""
 
     __slots__ = ()
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
 
     def frequent_error(self, *_: Any) -> None:
-        """Return nothing: a mean is no share."""
+        """Return None: a mean is no share."""
         return
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
@@ -341,7 +341,7 @@ class Means(Question[MeanEstimates]):
     def estimate(
         self, randomizer: MeanRandomizer, aggregate: Sums, options: EstimateOptions
     ) -> MeanEstimates:
-        """Return the mean; of vectors, the mean of each coordinate."""
+        """Return the mean; for vectors the mean of each coordinate."""
         self.require_post_processing(options.post_processing)
         how: Any = {"confidence": options.confidence, "simultaneous": options.simultaneous}
         return randomizer.estimate(aggregate, **how)
@@ -354,7 +354,7 @@ def checked_answers(domain: Iterable[object]) -> tuple[str, ...]:
 
 
 def error_at(randomizer: Any, num_users: int, frequency: float, dummies: Laws = ()) -> float:
-    """Return the standard error of a frequency; infinite where both probabilities are the same."""
+    """Return the standard error of a frequency; infinite if both probabilities are equal."""
     chances = randomizer.support_probabilities
     if not chances[0] > chances[1]:
         return math.inf

@@ -1,7 +1,7 @@
-"""Rounds of a search for popular texts: what each user runs, and what a task says of those before.
+"""Rounds of a search for popular texts: randomizers of users, and state of earlier rounds.
 
-On one machine only those who drew a round send a report in it. Devices send in every round, so that
-nobody learns who drew which: a report in one, and the same "no part" as everybody in the others.
+On one machine only users who drew a round send a report in it. Devices send in every round, so
+that the drawn round stays secret: a report in one, and the same "no part" in all others.
 """
 
 import re
@@ -19,12 +19,12 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.discovery import Round
 from shuffledp.randomizers import checks
 
-#: Users a round, in the mean: then no round is left without any.
+#: Mean number of users a round, so that no round is left empty.
 LEAST_USERS: Final = 100
 
 _KEY: Final = re.compile("[0-9a-f]{32}")
 
-# Numbers beyond are of no collection, and no double counts them.
+# Above this no collection is possible, and doubles do not count exactly.
 _MOST: Final = 2**53
 
 
@@ -32,8 +32,8 @@ _MOST: Final = 2**53
 class OneRound:
     """A randomizer with which each user answers one of several rounds, drawn in secret.
 
-    Its blanket hides a report among those of all rounds, whatever bins later rounds have (see
-    docs/results/worst-pairs.md). What is known of a single histogram beyond that is left out.
+    Its blanket hides a report among the reports of all rounds, whatever bins later rounds have (see
+    docs/results/worst-pairs.md). Further properties of a single histogram are not used.
     """
 
     base: Any
@@ -51,7 +51,7 @@ class OneRound:
 
     @property
     def profile(self) -> LocalProfile:
-        """The law of a report, by its blanket alone."""
+        """Profile of a report, with its blanket alone."""
         law: LocalProfile = self.base.profile
         return replace(law, family=RandomizerFamily.OTHER, attack=(), channel=None)
 
@@ -61,7 +61,7 @@ class DrawnRound(OneRound):
     """The same law on devices, each of which sends in every round.
 
     A value is a code below k, or k for no part; a report is the row (1, report of ``base``), or
-    (0, 0) for no part. Counts have a bin more, of those who took no part.
+    (0, 0) for no part. Counts have one bin more, the number of reports without a part.
     """
 
     assumptions: ClassVar[tuple[str, ...]] = (
@@ -90,7 +90,7 @@ class DrawnRound(OneRound):
         return Reports(data=data, fingerprint=self.fingerprint)
 
     def aggregate(self, reports: Reports) -> Counts:
-        """Return the support of each bin, and last the number of reports that took no part."""
+        """Return the support of each bin, then the number of reports without a part."""
         checks.require_same_law(reports.fingerprint, self.fingerprint)
         parts, drawn = reports.data[:, 0], reports.data[:, 1]
         checks.require_possible(
@@ -104,7 +104,7 @@ class DrawnRound(OneRound):
         return Counts(support=support, num_reports=number, fingerprint=self.fingerprint)
 
     def of_part(self, counts: Counts) -> Counts:
-        """Return the counts of those who took part, of the law ``base``."""
+        """Return the counts of reports with a part, of the law ``base``."""
         number = counts.num_reports - int(counts.support[-1])
         law = self.base.fingerprint
         return Counts(support=counts.support[:-1], num_reports=number, fingerprint=law)
@@ -112,18 +112,18 @@ class DrawnRound(OneRound):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where a search among devices stands, as its next task says it.
+    """State of a search among devices, as its next task states it.
 
     Parameters
     ----------
     key : str
-        32 hexadecimal digits that tell the search from others of the operator.
+        32 hexadecimal digits that identify the search among the operator's.
     is_for_all : bool
-        Whether every device answers every round, as with a shuffler's dummies; else one, drawn.
+        True if every device answers every round, as with a shuffler's dummies; else one, drawn.
     left : tuple of str
-        The prefixes that are left, in hexadecimal digits, each only once.
+        The prefixes that are kept, in hexadecimal digits, each only once.
     done : tuple of Round
-        The rounds before.
+        The earlier rounds.
     """
 
     key: str
@@ -134,7 +134,9 @@ class Search:
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.key):
             raise ParameterError(f"key = {self.key!r} is not 32 hexadecimal digits")
-        if self.is_for_all not in (True, False) or sorted(set(self.left)) != list(self.left):
+        if not isinstance(self.is_for_all, bool):
+            raise ParameterError(f"is_for_all = {self.is_for_all!r} is neither True nor False")
+        if sorted(set(self.left)) != list(self.left):
             raise ParameterError("left holds a prefix twice, or not in order: take a result's")
         for each in self.done:
             for name, number in each._asdict().items():

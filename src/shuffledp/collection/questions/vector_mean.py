@@ -45,7 +45,7 @@ class VectorMean(question.Means):
     stated: ClassVar[tuple[str, ...]] = ("names", "norm_bound")
     listed: ClassVar[str] = "names"
     expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
-    expected_spread: ClassVar[float] = 0.0  # nor do others of mean zero make the sum larger
+    expected_spread: ClassVar[float] = 0.0  # other vectors of mean zero make the sum no larger
 
     names: tuple[str, ...]
     norm_bound: float
@@ -66,7 +66,7 @@ class VectorMean(question.Means):
 
     @property
     def limits(self) -> columns.Ball:
-        """Where the vector may lie."""
+        """Limit of the norm."""
         return columns.Ball(self.norm_bound)
 
     @property
@@ -76,17 +76,17 @@ class VectorMean(question.Means):
 
     @property
     def useless_error(self) -> float:
-        """Half of the bound: then a 95 % interval is as wide as the ball."""
+        """Half of the bound: a 95 % interval is then as wide as the ball."""
         return 0.5 * self.norm_bound
 
     @property
     def central_sensitivity(self) -> float:
-        """Replacing one vector moves the sum by up to twice the norm, sqrt(d) of it in L1."""
+        """L1 sensitivity: one vector moves the sum by 2 norms at most, by sqrt(d) more in L1."""
         return 2.0 * self.norm_bound * math.sqrt(len(self.names))
 
     @property
     def no_values(self) -> NDArray[np.float64]:
-        """Return the vectors of nobody."""
+        """Vectors of no users."""
         return np.empty((0, len(self.names)))
 
     def candidates(self) -> question.Candidates:
@@ -96,7 +96,7 @@ class VectorMean(question.Means):
         )
 
     def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return vectors that are in memory as checked columns."""
+        """Return vectors in memory as checked columns."""
         return self.read(tables.source_of_vectors(values, self.names), missing=missing)
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
@@ -111,7 +111,7 @@ class VectorMean(question.Means):
 
     @property
     def checked_for(self) -> tuple[object, ...]:
-        """What columns have to be checked for; in this order, by which estimates are named."""
+        """Key of the check that columns need; in their order, which names the estimates."""
         return ("vectors", self.names, self.limits)
 
     def describe(self) -> str:

@@ -1,1 +1,1 @@
-"""Where answers come from: files, values in memory, and the surveys of the demo."""
+"""Sources of answers: files, values in memory, and the surveys of the demo."""

@@ -1,7 +1,7 @@
-"""Columns of values as a stream: what each kind of question makes of the rows of a table.
+"""Columns of values as a stream, read from the rows of a table for each kind of question.
 
 There are two passes over the data. The first counts the users and checks every value; the second
-hands the values out to be randomized, each exactly once. Memory is bounded by the size of a block.
+yields the values to the randomizer, each exactly once. Memory is bounded by the size of a block.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,11 +27,11 @@ MISSING_LABEL = "missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """The checked values of all users, one row a user, as a stream that can be read once more.
+    """Checked values of all users, one row a user, as a stream that can be read once more.
 
-    It holds no tally of the values, so printing it gives nothing away beyond the domain and the
-    number of users. ``checked_for`` is compared with that of a question; ``cautions`` is what the
-    way of reading adds to the assumptions, one sentence each.
+    It holds no tally of the values, so that printing it reveals only the domain and the number of
+    users. ``checked_for`` is compared with the key of a question; ``cautions`` are sentences that
+    the way of reading adds to the assumptions.
     """
 
     num_users: int
@@ -39,15 +39,15 @@ class Column:
     checked_for: tuple[object, ...]
     domain: tuple[str, ...]
     cautions: tuple[str, ...]
-    # Yields the values in file order, in blocks as the randomizer takes them; `DataError` unless
-    # there are as many as in the first pass.
+    # Yields the values in file order, in blocks for the randomizer; `DataError` unless their number
+    # is the same as in the first pass.
     blocks: Callable[[], Iterator[Any]] = field(repr=False)
     weights: Weights | None = None  # public, of all users with a value
 
 
 # --------------------------------------------------------------------- the first pass
 class Fault(NamedTuple):
-    """What can be wrong with a value, the next thing to try, and the error that says so."""
+    """A possible fault of a value, its remedy, and the error that states it."""
 
     what: str
     remedy: str
@@ -67,8 +67,8 @@ def survey(
 ) -> Column:
     """Make the first pass: count the users and check every value.
 
-    A batch of what is ``read`` is decoded to what the randomizer takes, who has no value, and for
-    each of the faults who has it. ``unless`` names values among which missing ones are no category.
+    A batch of the ``read`` expressions is decoded to values for the randomizer, a mask of missing
+    ones, and a mask for each fault. ``unless`` names values for which missing is not a category.
     """
     tables.require_missing(missing, unless=unless)
     weights: list[NDArray[np.float64]] = []
@@ -132,7 +132,7 @@ def _weighed(
     weights: list[NDArray[np.float64]],
     batch: "pl.DataFrame",
 ) -> tuple[Any, ...]:
-    """Decode a batch, keep the weights of those with a value, and tell which are no weights."""
+    """Decode a batch, keep the weights of users with a value, and mask invalid weights."""
     own = batch[WEIGHT].to_numpy()
     block, is_missing, *masks = decode(batch.drop(WEIGHT))
     weights.append(own[~is_missing])
@@ -140,7 +140,7 @@ def _weighed(
 
 
 def cautions_of_missing(num_missing: int, num_users: int, *, has_category: bool) -> tuple[str, ...]:
-    """Return the caution about rows that were left out, if there are any."""
+    """Return the caution about rows that were left out, if any."""
     hidden = "; to count them as one more answer (missing = category) hides it" * has_category
     dropped = (
         f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
@@ -150,7 +150,7 @@ def cautions_of_missing(num_missing: int, num_users: int, *, has_category: bool)
 
 
 def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Iterator[Any]:
-    """Yield the values of the participants; their number is checked against the first pass."""
+    """Yield the values of the participants, whose number is checked against the first pass."""
     num_seen = 0
     for block, is_missing, *masks in rows:
         kept = block[~is_missing]
@@ -174,7 +174,7 @@ def numbers(
 ) -> Column:
     """Check columns of numbers; shape (m,), or (m, d) for vectors, float64.
 
-    With the coding of a column of groups the code and the number of each user, shape (m, 2).
+    With the coding of a column of groups: the code and the number of each user, shape (m, 2).
     """
     read = {str(place): each for place, each in enumerate(source.numbers())}
     extra = {} if groups is None else {"group": groups.place}
@@ -215,8 +215,8 @@ def numbers(
 
 
 # --------------------------------------------------------------------- limits
-# They are stated beforehand: limits that were read from the data would depend on the users that
-# they are to protect.
+# They are stated beforehand: limits read from the data would depend on the values of the users
+# whom they must protect.
 _LARGEST = np.finfo(np.float64).max
 
 
@@ -248,7 +248,7 @@ class Ball:
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return a mask of the rows of values, shape (m, d), that lie outside."""
-        with np.errstate(over="ignore"):  # what overflows is outside
+        with np.errstate(over="ignore"):  # overflow counts as outside
             lengths = np.linalg.norm(values / self.norm_bound, axis=1)
         return np.asarray(~(lengths <= 1.0 + 1e-12))  # NaN is outside
 

@@ -1,7 +1,7 @@
 """Files of two columns: edges between people, or groups and their members.
 
-Text files come in many dialects: commas, tabs, semicolons or spaces; with a header or without;
-with comments that start with ``#`` or ``%``. All of them are brought into one form first.
+Text files have many dialects: commas, tabs, semicolons or spaces; with a header or without; with
+comments that start with ``#`` or ``%``. All of them are converted to one form first.
 """
 
 import io
@@ -47,7 +47,7 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
 
 
 def _texts(location: Path) -> "pl.DataFrame":
-    """Return all columns of a text file, which may be packed, as text."""
+    """Return all columns of a text file, which may be compressed, as text."""
     content = tables.text_bytes(location)
     data = location.read_bytes() if content is None else content
     data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
@@ -66,9 +66,9 @@ def _texts(location: Path) -> "pl.DataFrame":
 def numbers_of(
     labels: "pl.Series", ids: Sequence[str] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the number that each label stands for (-1 for none), and whether there is one.
+    """Return the number for each label (-1 if there is none), and a mask of labels with one.
 
-    Without ``ids`` labels are the numbers themselves; 01 is none, for it may be another than 1.
+    Without ``ids`` labels are the numbers; 01 is refused, as it may differ from 1.
     """
     if ids is None:
         found = labels.cast(pl.Int64, strict=False)
@@ -97,7 +97,7 @@ def num_header_lines(table: "pl.DataFrame", origin: str, *, names_nobody: bool) 
 
 
 def require_named(labels: "pl.Series", origin: str) -> None:
-    """Raise for texts that stand for no name: else all who lack one would become one."""
+    """Raise for texts that mean "no name": all people without a name would become one person."""
     nobody = labels.filter(labels.is_in(list(NOBODY)))
     if len(nobody):
         raise DataError(
@@ -109,7 +109,7 @@ def require_named(labels: "pl.Series", origin: str) -> None:
 def unknown_label(
     origin: str, label: str, *, num_rows: int, total: int, ids: Sequence[str] | None
 ) -> DataError:
-    """Return the error for labels that stand for nobody, the first of them ``label``."""
+    """Return the error for labels that stand for nobody, ``label`` being the first."""
     counted = f"{num_rows:,} of {total:,} rows of {origin}"
     if ids is None:
         return DataError(
@@ -144,7 +144,7 @@ def read_edges(path: str | PathLike[str], ids: Sequence[str] | None = None) -> N
 
 
 def read_ids(path: str | PathLike[str], column: str, **ways: Any) -> list[str]:
-    """Read what each person is called in edge lists and groups: one label a row, all different.
+    """Read the name of each person in edge lists and groups: one label a row, all different.
 
     ``ways`` of reading: see `tables.open_source`.
     """

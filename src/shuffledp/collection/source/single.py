@@ -1,7 +1,7 @@
-"""The value of one user, as a device has it: what a column would hold, without any table.
+"""The value of one user, on a device, without any table.
 
-A column of one row is refused, for one user alone has nobody to hide among. On a device the others
-are elsewhere, and a library that reads tables is a heavy thing to install there.
+A column of one row is refused, since one user alone has no anonymity set. On a device the others
+are elsewhere, and a library that reads tables is too heavy to install there.
 """
 
 import datetime as dt
@@ -22,7 +22,7 @@ _NUMBERS = (int, float, Decimal)
 
 
 def number_of(value: Any, limits: Limits) -> NDArray[np.float64]:
-    """Return one number within limits, shape (1,); a text such as ``12.5`` is one."""
+    """Return one number within limits, shape (1,), also from a text such as ``12.5``."""
     value = formed(value) if isinstance(value, str) else _plain(value)
     if is_gap(value) or value in MISSING_TEXTS:
         raise no_answer()
@@ -38,7 +38,7 @@ def number_of(value: Any, limits: Limits) -> NDArray[np.float64]:
 
 
 def within(row: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:
-    """Return a row of numbers, if all are there and lie within the limits."""
+    """Return a row of numbers; raise unless all are present and within the limits."""
     if np.isnan(row).any():
         raise no_answer()
     if limits.outside(row).any():
@@ -49,13 +49,13 @@ def within(row: NDArray[np.float64], limits: Limits) -> NDArray[np.float64]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a scalar of NumPy, or a member of an enumeration, as Python has it."""
+    """Return a scalar of NumPy, or a member of an enumeration, as a Python value."""
     value = value.value if isinstance(value, Enum) else value
     return value.item() if isinstance(value, np.generic) else value
 
 
 def label_of_one(answer: object, domain: tuple[str, ...]) -> str:
-    """Return the label of one answer, if it is one."""
+    """Return the label of one answer; raise if it has none."""
     answer = answer if isinstance(answer, np.floating) else _plain(answer)
     if not (is_gap(answer) or isinstance(answer, _LABELLED)):
         raise DataError(
@@ -78,5 +78,5 @@ def place_of(label: str, domain: tuple[str, ...]) -> int:
 
 
 def no_answer() -> DataError:
-    """Return the error where there is no value."""
+    """Return the error for a missing value."""
     return DataError("there is no answer (null, NaN or empty): give one, or report nothing")

@@ -47,7 +47,7 @@ def surveys() -> Iterator[Survey]:
 
 
 def _column(survey: str, column: str) -> Any:
-    """Return a column of a survey of statsmodels."""
+    """Return a column of a survey in statsmodels."""
     try:
         module = importlib.import_module(f"statsmodels.datasets.{survey}")
     except ModuleNotFoundError as error:

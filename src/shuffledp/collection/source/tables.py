@@ -1,7 +1,7 @@
-"""Tables and their columns: what the readers of all kinds of values share.
+"""Tables and their columns: common parts of the readers of all kinds of values.
 
-A CSV file is read as text throughout, so that a label is what the file says ("01" stays "01")
-and no guess from the first rows can fail on a later one.
+A CSV file is read as text throughout, so that a label is exactly the text in the file ("01" stays
+"01") and no guess from the first rows can fail on a later one.
 """
 
 import csv
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.files import require_file
 from shuffledp.core.labels import (
@@ -38,26 +39,26 @@ from shuffledp.core.labels import (
 from shuffledp.core.lazy_polars import pl
 
 BLOCK_ROWS = 1 << 18
-"""Rows a block: fixed, so that a seeded simulation does not depend on how a file is stored."""
+"""Rows of a block: fixed, so that a seeded simulation does not depend on the storage of a file."""
 
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 STANDARD_INPUT = "-"
 
-# What may stand between the fields of a text table, the most usual first.
+# Possible separators of the fields of a text table, the most usual first.
 _SEPARATORS = ",;\t|"
 
-# Bytes from which it is told whether a file is text, and in which encoding.
+# Number of bytes from which text and its encoding are recognised.
 _SAMPLE_BYTES = 1 << 16
 
-#: Name of the column of weights where it is read beside others.
+#: Name of the column of weights when it is read with others.
 WEIGHT = " weight"
 
 MISSING_POLICIES = ("error", "drop", "category")
 
 
 def require_missing(missing: str, *, unless: str = "") -> None:
-    """Raise unless it says what to do with missing answers; ``unless`` is what has no category."""
+    """Raise unless ``missing`` is a known policy; ``unless`` names values without a category."""
     if missing not in MISSING_POLICIES:
         raise ParameterError(f"missing = {missing!r} is not one of {', '.join(MISSING_POLICIES)}")
     if unless and missing == "category":
@@ -69,7 +70,7 @@ def require_missing(missing: str, *, unless: str = "") -> None:
 # ---------------------------------------------------------------- sources
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Columns before their first pass: a lazy frame, and how to speak about them."""
+    """Columns before their first pass: a lazy frame, and names for messages."""
 
     frame: "pl.LazyFrame"
     names: tuple[str, ...]
@@ -81,7 +82,7 @@ class Source:
 
     @property
     def where(self) -> str:
-        """The columns and their origin, for messages; of values without a name nothing more."""
+        """Columns and their origin, for messages; only the origin for values without a name."""
         if self.names == (self.origin,):
             return self.origin
         names = ", ".join(map(repr, self.names))
@@ -94,16 +95,16 @@ class Source:
         return tuple(schema[name] for name in self.names)
 
     def missing_texts(self, listed: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the texts for "no answer", without those that a domain lists."""
+        """Return the texts for "no answer", without texts that a domain lists."""
         if both := [text for text in self.declared if text in listed]:
             raise ParameterError(f"missing_texts has {both[0]!r}, which the domain lists: drop one")
         usual = (text for text in MISSING_TEXTS if text not in listed)
         return tuple(dict.fromkeys((*self.declared, *usual)))
 
     def numbers(self) -> "list[pl.Expr]":
-        """Return the columns as numbers: NaN where there is no value, null where it is no number.
+        """Return the columns as numbers: NaN for a missing value, null for text that is no number.
 
-        `DataError` for a file whose decimal mark could be either.
+        `DataError` for a file with an ambiguous decimal mark.
         """
         for name, dtype in zip(self.names, self.dtypes, strict=True):
             if not holds_numbers(dtype):
@@ -131,13 +132,13 @@ class Source:
         return partial(number_series, mark=mark, missing=missing, is_declared=is_declared)
 
     def label(self) -> "pl.Expr":
-        """Return the only column as labels."""
+        """Return the only column, as labels."""
         return label_expression(self.names[0], self.dtypes[0])
 
     def batches(self, frame: "pl.LazyFrame", *, check: bool = False) -> "Iterator[pl.DataFrame]":
-        """Yield the rows of a frame made of this one; a check parses whole rows.
+        """Yield the rows of a frame derived from this one; ``check`` parses whole rows.
 
-        Then a CSV row with a stray comma is an error rather than a shifted answer.
+        With it a CSV row with a stray comma is an error rather than a shifted answer.
         """
         pushdown = not (check and self.separator)
         with reading(self.origin):
@@ -154,7 +155,7 @@ def open_source(
     decimal: str | None = None,
     missing_texts: Sequence[str] = (),
 ) -> Source:
-    """Return columns of a file; nothing but its header is read yet."""
+    """Return columns of a file, of which only the header has been read."""
     if decimal not in (None, ".", ","):
         raise ParameterError(f"decimal = {decimal!r} is neither '.' nor ','")
     require_list("missing_texts", missing_texts)
@@ -171,21 +172,21 @@ def open_source(
 
 
 def source_of_values(name: str, values: Iterable[object]) -> Source:
-    """Return values that are in memory as a column, by the name of a series that has one."""
+    """Return values in memory as a column, named like the series if it has a name."""
     own = getattr(values, "name", None)
     name = own if isinstance(own, str) and own else name
     return Source(series_of(name, values).to_frame().lazy(), (name,), "values")
 
 
 def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
-    """Return vectors that are in memory as columns."""
+    """Return vectors in memory as columns."""
     array = rows_of_numbers(values, names)
     frame = pl.DataFrame({name: array[:, place] for place, name in enumerate(names)}).lazy()
     return Source(frame, tuple(names), "values")
 
 
 def source_of_columns(values: Any, names: Sequence[str]) -> Source:
-    """Return columns that are in memory, by name in a mapping or a data frame."""
+    """Return columns in memory, by name in a mapping or a data frame."""
     found = {}
     for name in names:
         try:
@@ -201,12 +202,14 @@ def source_of_columns(values: Any, names: Sequence[str]) -> Source:
 
 
 def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return vectors that are in memory as an array, one row a user."""
+    """Return vectors in memory as an array, one row a user."""
     try:
         given = np.asarray(values)
         array = given.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"values are not all numbers ({error}): convert them first") from None
+        raise DataError(
+            f"values are not all numbers{value_note(str(error))}: convert them"
+        ) from None
     if given.dtype == np.bool_:
         raise DataError("values are booleans, which are no numbers: give 0 and 1")
     if array.ndim != 2 or array.shape[1] != len(names):
@@ -217,7 +220,7 @@ def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def source_of_sets(values: Iterable[Iterable[str | None] | None]) -> Source:
-    """Return sets of answers that are in memory as a column, one list of text a user."""
+    """Return sets of answers in memory as a column, one list of text a user."""
     require_sequence("values", values)
     try:
         lists = [None if is_gap(value) else listed(value) for value in values]
@@ -240,7 +243,7 @@ def rows_text(count: int) -> str:
 
 
 def changed(origin: str) -> DataError:
-    """Return the error for data that are not what the first pass saw."""
+    """Return the error for data that differ from the first pass."""
     return DataError(
         f"{origin} changed while it was being read, or reading was interrupted: run again when "
         "nothing writes to it"
@@ -248,7 +251,7 @@ def changed(origin: str) -> DataError:
 
 
 def require_users(num_users: int, found: str) -> None:
-    """Raise for fewer than two users, since one alone has nobody to hide among."""
+    """Raise for fewer than two users, since one alone has no anonymity set."""
     if num_users < 2:
         raise DataError(
             f"{found}: a shuffled collection needs at least two users, and in practice thousands"
@@ -256,7 +259,7 @@ def require_users(num_users: int, found: str) -> None:
 
 
 # ---------------------------------------------------------------- files
-# What a message of polars holds, in lower case, and what that means.
+# Texts in messages of polars, in lower case, and their meaning.
 _NO_PARQUET = "it is no complete Parquet file (truncated, or another format)"
 _READING_ERRORS = {
     "end with par1": _NO_PARQUET,
@@ -269,7 +272,7 @@ _READING_ERRORS = {
 
 @contextmanager
 def reading(origin: str) -> Iterator[None]:
-    """Turn what polars raises about a file into one `DataError` of one line."""
+    """Turn errors of polars about a file into one `DataError` of one line."""
     try:
         yield
     except pl.exceptions.NoDataError:
@@ -289,7 +292,7 @@ def origin_of(path: Path) -> str:
 
 
 def scan(path: Path) -> "pl.LazyFrame":
-    """Return a lazy frame over a Parquet file; nothing but its header is read yet."""
+    """Return a lazy frame over a Parquet file, of which only the header has been read."""
     require_file(path)
     if path.suffix.lower() in PARQUET:
         return pl.scan_parquet(path, glob=False)
@@ -300,15 +303,16 @@ def scan(path: Path) -> "pl.LazyFrame":
 def open_text(
     path: Path, separator: str | None = None, *, header: bool = True
 ) -> "tuple[pl.LazyFrame, str]":
-    """Return a CSV file as a lazy frame of text, and what stands between its fields.
+    """Return a CSV file as a lazy frame of text, and the separator of its fields.
 
-    One with no header has columns column_1, ...
+    Without a header the columns are column_1, ...
 
-    Files in UTF-16, packed ones and standard input are held in memory: their text is never written
-    to a disk.
+    Files in UTF-16, compressed files and standard input are held in memory: their text is never
+    written to a disk.
     """
-    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ParameterError(f"csv_separator = {separator!r} is not one character, such as ;")
+    is_known = separator is None or (len(separator) == 1 and separator.isascii())
+    if not is_known or separator in ('"', "\r", "\n"):
+        raise ParameterError(f"csv_separator = {separator!r} is not one ASCII character, such as ;")
     origin, content = origin_of(path), text_bytes(path)
     if separator is None:
         is_tsv = path.name.lower().endswith((".tsv", ".tsv.gz"))
@@ -324,9 +328,9 @@ def open_text(
         infer_schema=False,
         glob=False,
     )
-    # In a single column an empty line is somebody without an answer, in several it is nobody.
+    # In a single column an empty line is a user without an answer, in several it is no user.
     if len(names) > 1 and _has_empty_line(path, content):
-        # As an expression this takes polars minutes for some thousand columns.
+        # Not as an expression: polars takes minutes for some thousand columns.
         frame = frame.map_batches(
             lambda rows: rows.filter(~reduce(and_, (column.is_null() for column in rows))),
             predicate_pushdown=False,
@@ -343,9 +347,9 @@ def _numbered(names: list[str]) -> list[str]:
 
 
 def text_bytes(path: Path) -> bytes | None:
-    """Return text in UTF-8 that has to be held in memory, since it was packed or in UTF-16.
+    """Return text in UTF-8 that must be held in memory, since it was compressed or in UTF-16.
 
-    None for a file that can be read as it is. `DataError` for what is no text.
+    None for a file that can be read directly. `DataError` for files that are not text.
     """
     origin, content = origin_of(path), _unpacked(path)
     if content is None:
@@ -365,7 +369,7 @@ def text_bytes(path: Path) -> bytes | None:
 
 
 def _unpacked(path: Path) -> bytes | None:
-    """Return the bytes of a packed file or of standard input; None for any other file."""
+    """Return the bytes of a compressed file or of standard input; None for any other file."""
     if str(path) == STANDARD_INPUT:
         return sys.stdin.buffer.read()
     require_file(path)
@@ -388,7 +392,7 @@ def _records(path: Path, content: bytes | None, separator: str) -> Iterator[list
 
 
 def _has_empty_line(path: Path, content: bytes | None) -> bool:
-    """Return True if a line of the text is empty, perhaps within quotation marks."""
+    """Return True if a line of the text is empty, even within quotation marks."""
     data = np.memmap(path, mode="r") if content is None else np.frombuffer(content, dtype=np.uint8)
     for start in range(0, data.size, 1 << 20):
         piece = np.asarray(data[start : start + (1 << 20) + 2])
@@ -399,7 +403,7 @@ def _has_empty_line(path: Path, content: bytes | None) -> bool:
 
 
 def _num_fields(path: Path, content: bytes | None, separator: str) -> int:
-    """Return into how many fields this splits each of the first two rows; 0 unless equally many."""
+    """Return the number of fields of the first two rows; 0 unless both have the same number."""
     rows = [len(row) for row in islice(_records(path, content, separator), 2)]
     return rows[0] if len(set(rows)) == 1 else 0
 
@@ -430,7 +434,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
         values = pl.Series(name, values)
     if (num_axes := getattr(values, "ndim", 1)) != 1:
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
-    if str(getattr(values, "dtype", "object")) == "object":  # no array, or one of Python objects
+    if str(getattr(values, "dtype", "object")) == "object":  # not an array, or one of objects
         values = [value.value if isinstance(value, Enum) else value for value in values]
         values = [None if is_gap(value) else value for value in values]
         kinds = {type(value).__name__ for value in values} - {"NoneType"}
@@ -443,14 +447,14 @@ def series_of(name: str, values: Any) -> "pl.Series":
     try:
         return pl.Series(name, values)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        reason = str(error).splitlines()[0]
         raise DataError(
-            f"{name} does not hold answers of one type ({reason}): convert them to text first"
+            f"{name} does not hold answers of one type{value_note(str(error))}: convert them to "
+            "text"
         ) from None
 
 
 def require_sequence(name: str, values: object) -> None:
-    """Raise `DataError` for what has no order, or holds an answer once however many gave it."""
+    """Raise `DataError` for unordered values, or values that hold equal answers only once."""
     is_one = isinstance(values, str | bytes | set | frozenset | dict)
     if is_one or not hasattr(values, "__iter__"):
         raise DataError(

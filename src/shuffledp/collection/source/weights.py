@@ -1,7 +1,7 @@
 """Public weights: each user takes part with a probability in proportion to the weight.
 
-Plain estimates from those who take part are then estimates of the users' weight, of any question,
-because users are drawn by what is public alone.
+Plain estimates from the participants are then estimates for the users' weight, for any question,
+because the draw depends only on public weights.
 
 User i of n takes part with probability pi_i = w_i/w_max, by a coin that depends on nothing else.
 Let x_i be the value, F = sum w_i x_i/sum w_i, and F^ the plain mean of the m drawn (Hajek's
@@ -34,7 +34,7 @@ from shuffledp.core.errors import DataError, DomainError
 from shuffledp.core.reports import read_only
 from shuffledp.estimation.intervals import binomial_law
 
-# Probability with which fewer users are drawn than a plan should expect.
+# Probability that fewer users are drawn than `fewest_drawn`.
 _FEWER_WITH = 1e-3
 
 _DRAWN = (
@@ -51,11 +51,11 @@ class Weights:
     Parameters
     ----------
     weights : array-like
-        One number a user, positive and finite; they are not protected. For strata, each user's is
+        One number a user, positive and finite; weights are not protected. For strata the weight is
         the share of the stratum in the population over its share among the users.
     most_weight : float, optional
-        Weights above this count as this, > 0: a little bias, and more users are drawn. By default
-        the largest.
+        Larger weights count as this, > 0: a little bias, and more users are drawn. By default the
+        largest.
 
     Raises
     ------
@@ -75,9 +75,9 @@ class Weights:
 
     weights: Any = field(repr=False)
     most_weight: Any = None
-    #: Largest weight over the mean: of so many users one is drawn, in the mean.
+    #: Largest weight over the mean weight: on average one user of this many is drawn.
     ratio: float = field(init=False)
-    #: Kish's n sum w^2 / (sum w)^2, >= 1: by this, weights raise the variance of any sample's mean.
+    #: Kish's n sum w^2 / (sum w)^2 >= 1, the factor by which weights raise the variance of a mean.
     design_effect: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class Weights:
 
     @property
     def num_users(self) -> int:
-        """Number of users who have a weight."""
+        """Number of users with a weight."""
         return int(self.weights.size)
 
     @property
@@ -110,7 +110,7 @@ class Weights:
         """Number of users to plan for: fewer are drawn with probability at most 0.001.
 
         The number drawn is a sum of independent coins, whose tail below the mean less one is at
-        most that of equal coins (Hoeffding 1956, theorem 4).
+        most the tail of equal coins (Hoeffding 1956, theorem 4).
         """
         first, law = binomial_law(self.num_users, 1.0 / self.ratio)
         fewest = first + int(np.searchsorted(np.cumsum(law), _FEWER_WITH, side="right"))
@@ -127,10 +127,10 @@ class Weights:
         Returns
         -------
         ndarray of bool, shape (n,)
-            Each is True with the probability weight / ``most_weight``, at most 1, rounded to a
-            double and then down to a multiple of 2^-64, by a coin of its own. May be public.
+            Each is True with probability weight / ``most_weight``, at most 1, rounded to a double
+            and then down to a multiple of 2^-64, by an independent coin. May be public.
         """
-        # A stream that nothing else of a run draws from.
+        # A stream that no other part of a run draws from.
         entropy = Entropy.choose(seed).spawn().spawn().spawn().spawn().spawn()
         shares = np.minimum(self.weights / self.most_weight, 1.0)
         below = np.minimum(shares, np.nextafter(1.0, 0.0)) * 2.0**64
@@ -150,7 +150,7 @@ class Weights:
 
 
 def drawn(column: Any, weights: Weights, seed: SupportsIndex | None) -> Any:
-    """Return a column of the users whom their weights draw; ``weights`` has one for each user."""
+    """Return a column of the users drawn by their weights, one weight for each user."""
     if weights.num_users != column.num_users:
         raise DataError(
             f"there are {weights.num_users:,} weights for {column.num_users:,} values: give one "
@@ -174,11 +174,11 @@ def drawn(column: Any, weights: Weights, seed: SupportsIndex | None) -> Any:
 
 
 def _those(blocks: Iterator[Any], mask: NDArray[np.bool_]) -> Iterator[Any]:
-    """Yield the values of the users of a mask."""
+    """Yield the values of the users in a mask."""
     start = 0
     for block in blocks:
         own, start = mask[start : start + len(block)], start + len(block)
-        if own.any():  # else there is nothing to randomize
+        if own.any():  # empty blocks are left out
             yield block[own] if isinstance(block, np.ndarray) else block.filter(own)
 
 

@@ -1,6 +1,6 @@
 """Binomial probabilities to full relative accuracy, compiled.
 
-Relative, not absolute, accuracy is what accounting needs: delta = 1e-12 is a difference of tails
+Accounting needs relative, not absolute, accuracy: delta = 1e-12 is a difference of tails
 that are themselves about 1e-10. ``lgamma`` would lose n * 1e-16 in the exponent; Loader's
 saddle-point form ("Fast and accurate computation of binomial probabilities", 2000) does not.
 
@@ -136,7 +136,7 @@ def log_tilted_mass(
 def trapezoidal_nodes(
     num_high: float, num_low: float, q: float, s: float, r: float
 ) -> tuple[float, int]:
-    """Return the number of nodes of the sum at s, and how many of one side are not negligible."""
+    """Return the number of nodes of the sum at s, and the number on one side that matter."""
     mean, variance = tilted_moments(num_high, num_low, q, r)
     # One period must take the tilted law past nine deviations, and the plain law from s to nine
     # beyond its mean, hence the shift.
@@ -198,7 +198,7 @@ def points_and_tail(
 def chernoff_exponent(n: float, k: float, p: float, q: float) -> float:
     """Return E with Pr[Bin(n, p) is at least as far out as k, on k's side] <= exp(-E), q = 1 - p.
 
-    The deviance of k, which is that of its likelihood at p against that at k / n; rounded down.
+    The deviance of k: the log-likelihood at k / n minus the log-likelihood at p; rounded down.
     """
     if p <= 0.0:
         return 0.0 if k == 0.0 else math.inf

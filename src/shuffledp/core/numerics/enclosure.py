@@ -15,7 +15,7 @@ from shuffledp.core.errors import PrecisionError
 class Enclosure:
     """Two numbers that enclose an exact one: ``lower <= exact <= upper``.
 
-    Internal to the numerics; what claims privacy wraps it in a `Bound` with its assumptions.
+    Internal to the numerics; a privacy claim wraps it in a `Bound` with its assumptions.
     """
 
     lower: float
@@ -33,7 +33,7 @@ class Enclosure:
         return cls(value - error, value + error)
 
     def clipped(self, least: float = 0.0, most: float = 1.0) -> "Enclosure":
-        """Return the ends within others that hold as well; ends that cross meet at the upper."""
+        """Return the ends cut to two others that also hold; ends that cross meet at the upper."""
         upper = min(self.upper, most)
         return Enclosure(min(max(self.lower, least), upper), upper)
 
@@ -50,7 +50,7 @@ def float_below(value: Fraction) -> float:
 
 def float_above(value: Fraction) -> float:
     """Return the smallest float that is at least ``value``."""
-    return 0.0 - float_below(-value)  # of 0 it is 0.0, not -0.0
+    return 0.0 - float_below(-value)  # 0.0 for 0, not -0.0
 
 
 def round_up(value: float, *, operations: int = 8) -> float:

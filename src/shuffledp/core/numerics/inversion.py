@@ -14,7 +14,7 @@ def last_above_first_below(
     spread: float = 1e-6,
     relative_tolerance: float = 1e-9,
 ) -> tuple[float, float]:
-    """Bracket where a decreasing function falls to a target.
+    """Bracket the point at which a decreasing function falls to a target.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ def last_above_first_below(
     low, high : float
         0 <= low <= high.
     guess : float, optional
-        Where to look first; a good one saves most of the evaluations.
+        First point to evaluate; a good one saves most of the evaluations.
     spread : float
-        How far from the guess, relatively, to look next, in (0, 1): about as far as it is off.
+        Relative distance of the next point from the guess, in (0, 1): about the guess's error.
     relative_tolerance : float
         The bracket ends narrower than this times its upper end.
 
@@ -51,7 +51,7 @@ def last_above_first_below(
 
     def excess(point: float) -> float:
         value = function(point)
-        # A value equal to the target may be the least that there is: no secant leads from there.
+        # A value equal to the target may be the minimum: no secant step starts there.
         return math.log(value / target) if value > 0.0 and value != target else -math.inf
 
     ends = _surround(excess, low, high, guess, spread)
@@ -105,13 +105,13 @@ def _surround(
     return (above, at_above, below, at_below) if at_above > 0.0 else None
 
 
-# Whole numbers up to this are found exactly, larger ones to this fraction of themselves.
+# Whole numbers up to this are found exactly, larger ones to one part in this number.
 _EXACT_BELOW = 10_000
 
-# Steps by a power law in a row that may leave the bracket wider than half of it.
+# Power-law steps in a row that may fail to halve the bracket.
 _PATIENCE = 4
 
-# The longest step in the logarithm, and how far beyond the target the first one goes.
+# Longest step in the logarithm, and overshoot of the first step beyond the target.
 _LONGEST_STEP, _FIRST_BEYOND = math.log(1e4), 0.05
 
 
@@ -138,10 +138,10 @@ def neighbours(
 ) -> tuple[int, int]:
     """Return two whole numbers, low and high, between which a monotone cost crosses the target.
 
-    They are next to each other below ``exact_below``, and beyond this fraction of themselves apart.
-    The cost is taken to be about in proportion to a power of the number, positive or negative.
-    ``low`` is ``least``, and ``high`` is ``most`` + 1, where it was never evaluated. After four
-    steps in a row that do not halve the bracket comes ``most``, or bisection in the logarithm.
+    They are adjacent below ``exact_below``, and beyond it at most one part in that number apart.
+    The cost is assumed to be about proportional to a power of the number, positive or negative.
+    An end that was never evaluated is ``least`` or ``most`` + 1. After four steps in a row that do
+    not halve the bracket comes ``most``, or bisection in the logarithm.
     """
     low, high = least, most + 1
     point, slow = int(min(max(guess, low + 1.0), most)), 0
@@ -165,10 +165,10 @@ def neighbours(
 
 
 def _by_power_law(known: list[tuple[float, float]], power: float, exact_below: int) -> int:
-    """Return a little beyond where the target is met; ``known`` are logarithms, at least one.
+    """Return a number slightly beyond the crossing; ``known`` are logarithms, at least one.
 
-    The law is that through the two values nearest to the target, if its power is about the one
-    stated. It goes so far beyond that the other end of the bracket closes in as well.
+    The law goes through the two values nearest to the target, if its power is about the one
+    stated. The overshoot is large enough for the other end of the bracket to close in as well.
     """
     nearest = sorted(known, key=lambda each: abs(each[1]))[:2]
     (place, excess), slope, least = nearest[0], power, _FIRST_BEYOND

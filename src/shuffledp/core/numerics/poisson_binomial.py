@@ -1,11 +1,11 @@
-"""Lower tails of a sum N of independent coins with different probabilities, from above.
+"""Upper bounds on lower tails of a sum N of independent coins with different probabilities.
 
 *Chernoff.* For every s > 0, Pr[N <= c] <= e^(s c) E[e^(-s N)], and E[e^(-s N)] is at most the
 product of 1 - p_i + p_i e^(-s): equal for independent coins, at most that for negatively associated
 ones, such as the indicators of empty places (or of occupied ones) when balls fall independently
 (Joag-Dev and Proschan 1983, "Negative association of random variables, with applications",
 Sections 2 and 3; Dubhashi and Ranjan 1998, "Balls and bins: a study in negative dependence",
-Section 2). Any s is safe, so s need not be found exactly: Newton's steps on a few of them will do.
+Section 2). Any s is safe, so s need not be found exactly: a few Newton steps suffice.
 
 *The law itself*, for independent coins only. Up to 2048 coins it is added up coin by coin: nothing
 cancels, so all of it is good to a relative error. More coins are cut into blocks of 64, and the
@@ -43,7 +43,7 @@ _BLOCK = 64
 _MOST_APART = 1 << 14
 _GROUPS_PER_FACTOR_OF_TWO = 1024.0
 
-# Beyond this the law costs more than what it gains on Chernoff's bound.
+# Beyond this the law costs more than it gains on Chernoff's bound.
 _MOST_BY_LAW = 1 << 16
 
 # Round-off of a transform of M points relative to the l2 norm: this times log2(M).
@@ -74,7 +74,7 @@ def _split(probabilities: ArrayLike) -> tuple[int, Floats]:
 
 
 class _Coins(NamedTuple):
-    """Chances in (0, 1), and how many coins have each."""
+    """Chances in (0, 1), and the number of coins with each."""
 
     chances: Floats
     counts: Floats
@@ -85,7 +85,7 @@ class _Coins(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Probability law of the number of coins that show one."""
+        """Variance of the number of coins that show one."""
         return self.total(self.chances * (1.0 - self.chances))
 
 
@@ -104,7 +104,7 @@ def _coins(doubtful: Floats) -> _Coins:
 def _log_moment(coins: _Coins, tilt: float) -> tuple[float, float, float]:
     """Return ln E[e^(-s N)], rounded up, with mean and variance of the tilted law."""
     gone = -math.expm1(-tilt) * coins.chances
-    # Near 1 the logarithm of what is left needs 1 - p itself, near 0 log1p.
+    # Near 1 the logarithm of the remainder needs 1 - p itself, near 0 log1p.
     left = (1.0 - coins.chances) + coins.chances * math.exp(-tilt)
     logs = np.where(gone < 0.5, np.log1p(-np.minimum(gone, 0.5)), np.log(left))
     tilted = coins.chances * math.exp(-tilt) / left
@@ -117,7 +117,7 @@ def _find_tilt(
     start: float,
     residual: Callable[..., tuple[float, float]],
 ) -> float:
-    """Return about where an increasing function of the tilt is zero, by Newton's steps.
+    """Return the approximate zero of an increasing function of the tilt, by Newton's method.
 
     ``residual`` takes the tilt and the three numbers of `_log_moment` to the value and its slope.
     """
@@ -135,7 +135,7 @@ def _find_tilt(
 
 
 def lower_tail(coins: _Coins, count: int) -> float:
-    """Return Chernoff's bound of Pr[N <= count] for coins that are all in doubt."""
+    """Return Chernoff's bound on Pr[N <= count] for coins with probabilities in (0, 1)."""
     if count < 0:
         return 0.0
     mean = coins.total(coins.chances)
@@ -206,7 +206,7 @@ def _tails_by_law(doubtful: Floats) -> Floats:
 def survival_levels(
     probabilities: ArrayLike, targets: Sequence[float], *, independent: bool = True
 ) -> list[tuple[int, float]]:
-    """Return, for each target, a count that N reaches save with at most that probability.
+    """Return, for each target, a count that N falls short of with at most that probability.
 
     Errs towards smaller counts, and upwards in the bound.
     """
@@ -223,7 +223,7 @@ def survival_levels(
         all_show = coins.total(np.log(coins.chances)) * (1.0 + _LOG_ERROR)
         fails = min(-math.expm1(all_show) * (1.0 + 4.0 * _ULP), 1.0)
     else:
-        # At most the chances that one coin fails are added up, whatever coins have in common.
+        # Union bound over the coins, whatever their dependence.
         fails = min(coins.total(1.0 - coins.chances) * (1.0 + _LOG_ERROR), 1.0)
     none_shows = coins.total(np.log1p(-coins.chances)) * (1.0 - _LOG_ERROR)
     levels = []

@@ -22,10 +22,10 @@ k <> 0, e^(-k theta T) E[(S + N + k T)_+]. All are positive, so they err upwards
 bounds what must be taken off the lower end. theta is near the saddle point, where the tilted law of
 S is centred, which keeps relative accuracy however small the answer is.
 
-*Few outcomes.* Where outcomes are few they are listed instead; where hardly any term has other than
-the two most frequent values, all those with at most so many, and Chernoff bounds the rest. Whatever
-is left that no smoothing is fine enough for is capped by E[G_+]: by Jensen (1 / n) E[S_+] falls
-with n.
+*Few outcomes.* If outcomes are few, they are listed instead. If terms other than the two most
+frequent values are rare, all outcomes with at most a certain number of them are listed, and
+Chernoff bounds the rest. If no smoothing is fine enough, the result is capped by E[G_+]: by Jensen
+(1 / n) E[S_+] falls with n.
 
 *Cost.* Nodes at which the modulus of e^(n kappa) has fallen below e^-46 are passed over. If the law
 is spread finely enough for tau to leave no other place (n times the mass off the heaviest atom
@@ -46,23 +46,23 @@ from shuffledp.core.numerics.enclosure import Enclosure
 if TYPE_CHECKING:
     from shuffledp.core.numerics.positive_part_kernels import Terms
 
-# No double below this keeps its relative accuracy; what is possible has no smaller upper end.
+# No double below this keeps its relative accuracy; upper ends for possible events are no smaller.
 SMALLEST_UPPER = 1e-300
 
 # Nodes of the contour integral at most, and nodes times values.
 MOST_NODES, _FEWEST_NODES = 2e5, 1e4
 _MOST_WORK = 6e5
 
-# Width that is tried first, unless that asked for is nearly as wide, and the relative width of the
+# First width tried, unless the requested one is nearly as wide, and the relative width of the
 # result, over ``width``, that is enough.
 _COARSEST, _WIDE, _ENOUGH = 1e-4, 1e-5, 10.0
 
-# A result so far above what one term alone proves is lost in round-off: no width helps.
+# A result above the bound from one term by this factor is lost in round-off: no width helps.
 _LOST = 100.0
 # Most terms of a mean, a number that is exact as a float.
 LARGEST_NUM_TERMS = 10**15
 
-# Outcomes up to which they are listed one by one, how many deviations of a binomial law of these
+# Most outcomes that are listed one by one, number of deviations of a binomial law of these that
 # matter, both sides taken together, and the round-off of a step of that.
 _MOST_OUTCOMES = 300_000
 _DEVIATIONS = 25.0
@@ -102,7 +102,7 @@ def mean_positive_part(
         Width aimed at, relative to the threshold of the sum: (tau / sd)^2 above. Where the sum has
         few values, a node budget may leave it wider.
     most_nodes : float
-        That budget; less with more than three values.
+        Node budget; less with more than three values.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def mean_positive_part(
         return Enclosure(0.0, 0.0)
     if differences.size == 0:
         return Enclosure(base, base)
-    # In one sum: 1 - total would lose what a rare base value has but for some 1e-16.
+    # In one sum: 1 - total has an absolute error of some 1e-16, too large for a rare base value.
     rest = math.fsum((1.0, *-masses))
     from shuffledp.core.numerics.positive_part_kernels import Terms
 
@@ -192,7 +192,7 @@ def _by_contour(law: "Terms", width: float, most_nodes: float) -> Enclosure:
 
 
 def _num_listed(law: "Terms", most: int) -> float:
-    """Return about how many outcomes are visited with ``most`` terms off the two first values."""
+    """Return the approximate number of outcomes with ``most`` terms off the two first values."""
     others, first = law.size - 1, law.masses[0]
     if most * others > _MOST_OUTCOMES:
         return math.inf  # there are more rows than that
@@ -208,7 +208,7 @@ def _listed(law: "Terms", most: int) -> Enclosure:
     """Enclose the same by listing outcomes with at most ``most`` terms off the two first values."""
     from shuffledp.core.numerics.positive_part_kernels import enumerate_positive_part
 
-    # Chances of what is rare may underflow where values are huge: these go together.
+    # Small chances may underflow where values are huge: the two are combined in logarithms.
     unit, size = min(max(law.exponent, 0), _LARGEST_UNIT), law.size
     found = enumerate_positive_part(
         law.scaled(-unit), most if size > 1 else 0, unit * math.log(2.0)
@@ -226,7 +226,7 @@ def _listed_while_rare(law: "Terms", negligible: float) -> Enclosure | None:
     largest = max(float(np.max(law.differences)), 0.0) * expected / law.number + frequent
     most, tail = 1, math.inf
     found = Enclosure(0.0, math.inf)
-    # Only as many as it takes: listing twice as many costs 2^m as much.
+    # The limit grows slowly: listing twice as many terms costs 2^m as much.
     while tail > negligible * found.lower:
         most += (most + 1) // 2
         if most >= 2 * law.number or _num_listed(law, most) > _MOST_OUTCOMES:

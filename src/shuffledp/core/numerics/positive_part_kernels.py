@@ -2,12 +2,11 @@
 
 See `shuffledp.core.numerics.positive_part` for what is computed and why it is rigorous.
 
-*Listing*, for few kinds of terms. An outcome says how often each value beside the base occurs.
-Outcomes that differ in the count of the first value alone are a *row*: their probabilities are a
-binomial law's times a constant, so they rise to one mode and fall, ever faster, on both sides. A
-row is summed from the mode outwards until the rest of it, which is below a geometric series, is
-negligible; so a row of n terms costs O(sqrt(n)), and the first value may be as frequent as it
-likes.
+*Listing*, for few kinds of terms. An outcome is the number of times that each value beside the base
+occurs. Outcomes that differ in the count of the first value alone are a *row*: their probabilities
+are a binomial law's times a constant, so they rise to one mode and fall, ever faster, on both
+sides. A row is summed from the mode outwards until the rest of it, which is below a geometric
+series, is negligible; so a row of n terms costs O(sqrt(n)), however frequent the first value is.
 """
 
 import math
@@ -34,7 +33,7 @@ class Terms(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many values there are beside the base."""
+        """Number of values beside the base."""
         return self.masses.size
 
     @property
@@ -48,13 +47,13 @@ class Terms(NamedTuple):
         return self._replace(base=base, differences=differences)
 
 
-# exp(-46) = 1e-20: what is left out of sums and integrals, relative to their largest term.
+# exp(-46) = 1e-20: terms left out of sums and integrals, relative to the largest term.
 _NEGLIGIBLE_EXPONENT = 46.0
 
-# Where exp(-t^2 / 2) has become as negligible.
+# The t at which exp(-t^2 / 2) is as negligible.
 _FREQUENCY = math.sqrt(2.0 * _NEGLIGIBLE_EXPONENT)
 
-# exp(-25) = 1e-11: what one period's neighbours may add, relative to the answer.
+# exp(-25) = 1e-11: largest contribution of a period's neighbours, relative to the answer.
 _ALIAS_EXPONENT = 25.0
 
 # No tilt takes a term's weight beyond exp(600); any positive tilt is valid, if less good.
@@ -63,16 +62,16 @@ _LARGEST_TILT_EXPONENT = 600.0
 # Tilting further, for a bound of the aliases, may multiply a weight by exp(100) at most.
 _LARGEST_FURTHER_EXPONENT = 90.0
 
-# ln 1e-300: what is proved to be smaller is not worth a contour.
+# ln 1e-300: results that are proved to be smaller are not worth a contour.
 _LOG_SMALLEST = -690.7755278982137
 
-# Where a value lies so far out that no tilt reaches it, period and smoothing drive each other up:
-# with this many times the nodes allowed, there is no contour to sum.
+# A value too far out for any tilt makes period and smoothing drive each other up: above this many
+# times the allowed nodes no contour is summed.
 _HOPELESS = 8.0
 
 _UNIT_ROUND_OFF = 2.0**-53
 
-# Chance of a value, tilted and in any of the terms, below which values are left out together.
+# Probability of a value, tilted and in any of the terms, below which all such values are left out.
 _UNSEEN = 1e-15
 
 
@@ -80,7 +79,7 @@ _UNSEEN = 1e-15
 def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float]:
     """Return ln E[e^(theta D)], mean and variance of D tilted, and the size of the logarithm's sum.
 
-    D is what a term is above the base.
+    D is a term minus the base.
     """
     masses, differences = law.masses, law.differences
     excess, size, first = 0.0, 0.0, 0.0
@@ -100,7 +99,7 @@ def tilted_moments(law: Terms, theta: float) -> tuple[float, float, float, float
 
 @njit
 def saddle_point(law: Terms, largest: float) -> float:
-    """Return about the theta > 0 that minimises the integrand's modulus, at most ``largest``.
+    """Return roughly the theta > 0 that minimises the integrand's modulus, at most ``largest``.
 
     The root of n kappa'(theta) = 2 / theta, by Newton steps and bisection on a logarithmic scale in
     turn: a Newton step from too far out gets nowhere.
@@ -131,7 +130,7 @@ def saddle_point(law: Terms, largest: float) -> float:
 def period_and_aliases(
     law: Terms, smoothing: float, deviation: float, further: float
 ) -> tuple[float, float]:
-    """Return a period T of the trapezoidal sum and what its aliases can add, over e^(n kappa).
+    """Return a period T of the trapezoidal sum and a bound on its aliases, over e^(n kappa).
 
     In units in which theta = 1. With S the sum, smoothed: terms k >= 1 are e^(-k T) E(S + k T)_+
     and at most e^(-k T) (k T + E(S)_+); terms k <= -1 are e^(abs(k) T) E(S - abs(k) T)_+, at most
@@ -158,9 +157,9 @@ def period_and_aliases(
 
 @njit
 def seen(law: Terms) -> tuple[Terms, float]:
-    """Return the values that matter, and the mass of all others, which then count as the base."""
+    """Return the law of the values that matter, and the mass of others, which count as the base."""
     weights, differences = law.masses, law.differences
-    # Without sorting, which takes seconds to compile: all at once, each small enough for that.
+    # No sorting, which takes seconds to compile: one threshold, low enough for all values together.
     most, heaviest = _UNSEEN / (law.number * weights.size), 0
     for i in range(weights.size):
         if weights[i] > weights[heaviest]:
@@ -185,7 +184,7 @@ class Grid(NamedTuple):
     first_far: float
     last_far: float
     period: float
-    aliases: float  # what they can add
+    aliases: float  # upper bound on their sum
 
 
 @njit
@@ -194,14 +193,14 @@ def contour_sum(
 ) -> tuple[float, float, float, float]:
     """Return the sums for 1 / z^2 and for 1 over e^(n kappa(1)), and the error of each.
 
-    ``law`` is the tilted one and ``deviation`` that of one of its terms: its characteristic
-    function changes in modulus by no more than that per unit of t, so where the modulus is far
-    enough below 1, many nodes can be passed over at once. Values of the mass ``unseen`` were left
-    out: they move the characteristic function by twice it.
+    ``law`` is the tilted law and ``deviation`` the standard deviation of one of its terms: its
+    characteristic function changes in modulus by no more than that per unit of t, so where the
+    modulus is far enough below 1, many nodes can be passed over at once. Values of mass ``unseen``
+    were left out: they move the characteristic function by at most twice that.
     """
     num_terms, base, weights, differences = law.number, law.base, law.masses, law.differences
     step, smoothing = 2.0 * math.pi / grid.period, grid.smoothing
-    # Its n-th power is below exp(-46), also with the others.
+    # A modulus below this has an n-th power below exp(-46), also with the values left out.
     highest = 1.0 - _NEGLIGIBLE_EXPONENT / num_terms - 2.0 * unseen
     spread, square_spread = abs(base), 0.0
     for i in range(weights.size):
@@ -264,7 +263,7 @@ def quadrature(
     deviation = math.sqrt(law.number * variance + 1.0)
     # As 1 - cos x >= 2 (x/pi)^2 up to x = pi, the modulus falls like exp(-2 n variance (t/pi)^2)
     # up to t = pi / span. Smoothing that leaves nothing beyond that needs few nodes; otherwise the
-    # modulus may come back to 1 as often as it likes, and all of the line must be searched.
+    # modulus may come back to 1 any number of times, and all of the line must be searched.
     near = math.pi * math.sqrt(0.5 * _NEGLIGIBLE_EXPONENT / (law.number * variance))
     first_far, last_far = math.pi / span, 0.0
     smoothing = _FREQUENCY * span / math.pi
@@ -347,14 +346,14 @@ def in_units(
     return math.exp(math.log(lower) + log_factor - 2.0 * relative), upper
 
 
-# What is left out, relative to the sum: of at most 3e5 rows each, and of each at either end.
+# Part left out, relative to the sum: for each of at most 3e5 rows, and at either end of a row.
 _NEGLIGIBLE = 1e-24
 
 
 @njit
 def log_products(first: float, step: float, most: int) -> np.ndarray:
     """Return ln of the products of 0 to ``most`` numbers from ``first`` on, by Kahan's sum."""
-    sums, carried = np.zeros(most + 1), 0.0  # what the sum has lost so far
+    sums, carried = np.zeros(most + 1), 0.0  # rounding error of the sum so far
     for j in range(most):
         term = math.log(first + j * step) - carried
         sums[j + 1] = sums[j] + term
@@ -375,7 +374,7 @@ def row_range(value: float, spread: float, step: float, room: float) -> tuple[fl
 
 @njit
 def next_row(counts: np.ndarray, used: int, most: int) -> int:
-    """Turn all counts but the first to the next row's, as an odometer; their sum, or -1."""
+    """Advance all counts but the first to the next row, as an odometer; return their sum, or -1."""
     i = 1
     while i < counts.size and used == most:
         used -= counts[i]
@@ -399,10 +398,10 @@ def row_sum(
     step: float,
     sums: tuple[float, float, float],
 ) -> tuple[float, float, float]:
-    """Return the sums with the outcomes from ``start`` towards ``last``: mean, its terms' size.
+    """Return the sums plus the outcomes from ``start`` to ``last``: mean, and size of its terms.
 
     The third is the length of the longest row. ``mass`` is the probability at ``start``, ``odds``
-    are the first value's to the base's.
+    the ratio of the first value's probability to the base's.
     """
     total, size, longest = sums
     count, direction = start, 1.0 if start <= last else -1.0
@@ -429,7 +428,7 @@ def row_sum(
 
 @njit
 def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[float, float, float]:
-    """Return the mean times e^log_unit by listing how often each value occurs, and its terms' size.
+    """Return the mean times e^log_unit, by listing the counts of all values, and its terms' size.
 
     At most ``most`` terms are neither the base nor the first value. The last number is the largest
     exponent's size: a mass is off by at most ten roundings of that. Cost: for m values
@@ -474,7 +473,7 @@ def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[flo
                 if start > first:
                     mass = peak * start / ((room - start + 1.0) * odds)
                     sums = row_sum(start - 1.0, first, room, odds, mass, value, spread, step, sums)
-                # The row's mean is off by three roundings, so ln mass by as many of the distance.
+                # The row's mean is off by three roundings, so ln mass by three of the distance.
                 exponent += 0.3 * abs(start - room * share) - of_peak
                 if sums[0] > before:
                     largest = max(largest, log_unit + exponent)

@@ -17,7 +17,7 @@ _HALF = np.uint64(32)
 
 @njit
 def bounded_integer(half_word: np.uint32, bound: np.uint64) -> np.int64:
-    """Return an exactly uniform integer below ``bound`` <= 2^32 - 1, or -1: draw again.
+    """Return an exactly uniform integer below ``bound`` <= 2^32 - 1, or -1 to draw again.
 
     Lemire, "Fast random integer generation in an interval", 2019, Algorithm 5. Of the 2^32 values
     w of a half word, those with floor(w bound / 2^32) = v number floor or ceil of 2^32 / bound;

@@ -1,1 +1,1 @@
-"""Inference attacks on a release, and what a model can still learn from it, on plain arrays."""
+"""Inference attacks on a release, and learning from it, on plain arrays."""

@@ -1,26 +1,26 @@
 """Attacks on simulated collections: majority vote, Gaussian processes, and learnability.
 
-A simulation on true answers: it shows what a release would give away, and releases nothing.
+A simulation on true answers: it measures the leakage of a release, and releases nothing.
 
 Source: Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
 arXiv:2106.06603v3, sections 4.1 and 5, Fig. 1. Arguments come from a checked `AttackedSurvey`.
 
-*Majority vote* guesses a person's answer from the released answers of those most like that person.
-The adversary knows everybody's public value, whose place each row of the release is, and perhaps
-further, privileged data. Where answers go with these data, the noise that a local randomizer adds
-to each report averages out over the neighbours.
+*Majority vote* guesses a person's answer from the released answers of the most similar people. The
+adversary knows everybody's public value, the place of each row of the release, and perhaps further,
+privileged data. If answers go with these data, the noise that a local randomizer adds to each
+report averages out over the neighbours.
 
-*Gaussian processes*: everybody's value from the released values around them (the paper names the
-attack but no details; these are ours). A prior of smooth functions of the public position, one for
+*Gaussian processes* guess everybody's value from the released values around them (the paper names
+the attack without details; these are ours). A prior of smooth functions of the position, one for
 each value (one-vs-rest), is updated by the released labels; the guess is the value with the largest
 posterior mean. The posterior comes from a sparse process, the *subset of regressors*: with inducing
 positions u, the prior covariance k(x, x') is replaced by k(x, u) k(u, u)^-1 k(u, x'), so that n
 labels cost O(n m^2) rather than O(n^3).
 
-*Learnability*: how well a model learns the local law of the answers from the release:
+*Learnability*: accuracy with which a model learns the local law of the answers from the release:
 gradient-boosted trees, calibrated by Platt scaling, predict from a public value the law of the
-answers there. Beside them stands the law of what is released around each person, and the better of
-the two counts: trees may follow households where the law of a town is asked for. lambda is the
+answers there. They are compared with the law of the reports released around each person, and the
+better of the two counts: trees may follow households where a town's law is asked for. lambda is the
 total variation between prediction and truth, averaged over people, divided by the error of the
 uniform guess: 0 is perfect, 1 no better than knowing nothing.
 """
@@ -57,10 +57,10 @@ def choose_neighbours(
     is_category: Booleans | None = None,
     entropy: Entropy,
 ) -> NDArray[np.int32]:
-    """Return the rows that the adversary reads about each person; -1 fills the end of small ones.
+    """Return the rows that the adversary reads about each person, padded with -1.
 
-    ``neighbourhoods`` has everybody within the attack's radius, ``own`` which one is whose. The
-    person's own row comes first. The most similar by ``privileged`` data are those with the
+    ``neighbourhoods`` has everybody within the attack's radius, ``own`` the neighbourhood of each
+    person. The person's own row comes first. The most similar by ``privileged`` data have the
     smallest sum, over the columns, of absolute differences (scale the columns before), or of one
     for each unequal category (Gower, Biometrics 27, 1971); without such data members are chosen at
     random. Cost: one look at each pair of a person and a neighbour, 13 to 17 ns each.
@@ -80,21 +80,21 @@ def choose_neighbours(
 def is_vulnerable(
     num_right: NDArray[np.integer[Any]], *, num_resamplings: int, success: float = 0.9
 ) -> Booleans:
-    """Return whose value is guessed in at least the share ``success`` of the resamplings.
+    """Return a mask of people whose value is guessed in at least this share of resamplings.
 
-    Somebody with the commonest answer can be vulnerable without any leak: compare with the uniform
-    shuffle, which tells nothing else.
+    A person with the commonest answer can be vulnerable without any leak: compare with the uniform
+    shuffle, which reveals nothing else.
     """
     share = 1.0 if success == 1.0 else require_open_unit("success", success)
     return num_right >= math.ceil(share * num_resamplings - _SLACK)
 
 
-# Directions of the prior that are this much weaker than the strongest are round-off.
+# Directions of the prior weaker than this share of the strongest are round-off.
 _RELATIVE_FLOOR = 1e-10
-# What the adversary tries: length scales as shares of the spread, noise as variances.
+# Values that the adversary tries: length scales as shares of the spread, noise as variances.
 _LENGTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 _NOISES = (0.3, 3.0, 30.0)
-# Rows on which lengths and noises are compared: more do not change the choice.
+# Number of rows on which lengths and noises are compared: more do not change the choice.
 _MOST_TRIED = 4_000
 _BLOCK_ROWS = 8_192
 
@@ -120,7 +120,7 @@ def gaussian_process_guess(
     labels = np.array(released, dtype=np.int32)
     require_at_least("number of people", labels.size, 2)
     generator = entropy.generator()
-    # Only distances count, so one unit serves all: the spread of the positions.
+    # Only distances count, so the unit is the spread of the positions.
     spread = float(np.sqrt(positions.var(axis=0).sum())) or 1.0
     scaled = (positions - positions.mean(axis=0)) / spread
     distinct = np.unique(scaled, axis=0)
@@ -135,7 +135,7 @@ def gaussian_process_guess(
         blocks = [slice(i, i + _BLOCK_ROWS) for i in range(0, labels.size, _BLOCK_ROWS)]
         gram: Floats = np.zeros(())
         moments: Floats = np.zeros(())
-        for rows in blocks:  # so that no table of n x m stays in memory
+        for rows in blocks:  # no n x m table in memory
             known = features(scaled[rows])
             gram = gram + known.T @ known
             moments = moments + known.T @ (np.eye(domain_size)[labels[rows]] - shares)
@@ -146,7 +146,7 @@ def gaussian_process_guess(
 
 
 def _features(inducing: Floats, length: float) -> Callable[[Floats], Floats]:
-    """Return the map to features F with F F^T = k(x, u) k(u, u)^-1 k(u, x'), but for round-off."""
+    """Return the map to features F with F F^T = k(x, u) k(u, u)^-1 k(u, x'), up to round-off."""
 
     def kernel(points: Floats) -> Floats:
         squares = (points * points).sum(axis=1)[:, None] + (inducing * inducing).sum(axis=1)
@@ -184,7 +184,7 @@ def _best_prior(points: Floats, targets: Floats, inducing: Floats) -> tuple[floa
 
 
 class _Trials(TypedDict, total=False):
-    """What `simulate` takes by name: how often, with which words, and who does the work."""
+    """Keyword arguments of `simulate`: number of trials, random words, and engine."""
 
     num_trials: SupportsIndex
     entropy: Required[Entropy]
@@ -201,7 +201,7 @@ def attack_by_majority_vote(
     success: float = 0.9,
     **trials: Unpack[_Trials],
 ) -> tuple[surveys.Measured, ...]:
-    """Return the share of people whose answer a majority vote of their neighbours gives away.
+    """Return the share of people whose answer a majority vote of their neighbours reveals.
 
     One result an arrangement; each trial is the share rho of people who are guessed right in at
     least the share ``success`` of ``resamplings``, each with fresh local reports and a fresh
@@ -297,11 +297,11 @@ def _correlate(
 
 
 _FOLDS = 3
-# Trees a class; boosting stops earlier, when it no longer helps on one person in 15 put aside.
+# Trees a class; boosting stops when it no longer helps on one person in 15 put aside.
 _MOST_ITERATIONS, _PUT_ASIDE = 500, 15
 # Learner for smooth laws: leaves of at least the root of the number of people.
 _FEW_LEAVES = 4
-# A uniform guess with an error below this is right but for rounding.
+# A uniform guess with an error below this is exact up to rounding.
 _TOLERANCE = 1e-9
 
 
@@ -320,11 +320,11 @@ def predicted_laws(
 ) -> Floats:
     """Return the law of *released* values that a model learns at each public value, shape (n, k).
 
-    They hold the noise of the local randomizer; see `debiased_laws`. Boosting stops early, so that
-    the noise of single reports is not learnt, and trees are large, for laws that change often, or
-    have few and large leaves: whichever has the smaller log loss in cross-validation. Platt,
-    "Probabilistic outputs for support vector machines", 1999. A value that is rarer than three
-    cannot be cross-validated: it is predicted nowhere, and if one value alone is left, everywhere.
+    The laws include the noise of the local randomizer; see `debiased_laws`. Boosting stops early,
+    so that the noise of single reports is not learnt. Trees are large, for laws that change often,
+    or have few and large leaves: the choice has the smaller log loss in cross-validation. Platt,
+    "Probabilistic outputs for support vector machines", 1999. A value with fewer than three reports
+    cannot be cross-validated: it is predicted nowhere, and a single remaining value everywhere.
     Cost: up to a minute for n = 30,000.
     """
     tally = np.bincount(released, minlength=domain_size)
@@ -349,7 +349,7 @@ def predicted_laws(
     trees = HistGradientBoostingClassifier(
         max_iter=_MOST_ITERATIONS,
         early_stopping=True,
-        # Whole numbers: each value has to be among those put aside.
+        # Whole numbers: each value must be among the people put aside.
         validation_fraction=max(people // _PUT_ASIDE, learnable.size),
         random_state=seed,
     )
@@ -405,11 +405,11 @@ def learn_local_laws(
     arrangements: Sequence[surveys.ComparedArrangement],
     **trials: Unpack[_Trials],
 ) -> tuple[surveys.Measured, ...]:
-    """Return lambda: how far the learnt local law of the answers is from the true one.
+    """Return lambda, the distance of the learnt local law of the answers from the true law.
 
-    For each arrangement lambda of the predictions as they are, which is the paper's, and of
-    predictions whose noise is inverted, where epsilon0 > 0, each of whichever learner comes nearer
-    to the truth: boosted trees, or averages of what is released nearby. Reports are noisy, so
+    For each arrangement lambda of the predictions as they are, as in the paper, and of predictions
+    with inverted noise, if epsilon0 > 0; each for the learner that comes nearer to the truth:
+    boosted trees, or averages of nearby reports. Reports are noisy, so
     predictions as they are lean towards the uniform law by a factor that the randomizer fixes;
     inverting it shows what an analyst who knows the randomizer learns.
     """

@@ -1,4 +1,4 @@
-"""What simulated attacks and models are given: a survey, and arrangements of its reports.
+"""Inputs of simulated attacks and models: a survey, and arrangements of its reports.
 
 The adversary and the analyst of Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
 Shuffling", ICLR 2022, arXiv:2106.06603v3, see the same releases.
@@ -39,19 +39,19 @@ RAW, WITHIN_GROUPS, UNIFORM = "raw", "within groups", "uniform"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedArrangement:
-    """How the local reports are arranged before anybody sees them; without shuffler, not at all."""
+    """Arrangement of the local reports before release; without a shuffler, none."""
 
     name: str
     shuffler: Shuffler | None = None
 
     def arranged(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return the reports as they are released."""
+        """Return the reports in the order of the release."""
         return reports if self.shuffler is None else self.shuffler.shuffle(reports, entropy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttackedSurvey:
-    """A survey whose collection is simulated, and what the adversary knows about people.
+    """A survey whose collection is simulated, and the adversary's knowledge about people.
 
     ``codes`` are the true answers, in [0, k); ``neighbourhoods`` has everybody within the attack's
     radius of each person; ``privileged`` is further data that the adversary has, with
@@ -115,7 +115,7 @@ class AttackedSurvey:
 
 
 def _finite_table(name: str, given: NDArray[Any], num_users: int) -> Floats:
-    """Public traits of people as a table of numbers, one row each."""
+    """Return public traits of people as a table of numbers, one row each."""
     table = np.array(given, dtype=np.float64, ndmin=1)
     table = table[:, None] if table.ndim == 1 else table
     if len(table) != num_users or table.ndim != 2 or not table.shape[1]:
@@ -129,7 +129,7 @@ def _finite_table(name: str, given: NDArray[Any], num_users: int) -> Floats:
 
 
 def own_neighbourhoods(groups: Groups) -> Integers:
-    """Return each person's group: the chosen one, else the largest, of equals the last."""
+    """Return each person's group: the chosen one, else the largest, the last among equals."""
     if groups.group_of is not None:
         return groups.group_of
     own = np.full(groups.num_users, -1, dtype=np.int64)
@@ -143,10 +143,10 @@ def own_neighbourhoods(groups: Groups) -> Integers:
 
 
 def euclidean_positions(coordinates: NDArray[Any], metric: str) -> Floats:
-    """Return coordinates between which the straight line is the distance, or nearly.
+    """Return coordinates whose straight-line distance is the distance, or nearly.
 
-    Points on the Earth become points in space, in kilometres: chords differ from ways along the
-    surface by less than 0.1 % up to 1,000 km.
+    Points on the Earth become points in space, in kilometres: chords differ from distances along
+    the surface by less than 0.1 % up to 1,000 km.
     """
     if metric != "haversine":
         return np.asarray(coordinates, dtype=np.float64)
@@ -154,7 +154,7 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> Floats:
 
 
 class Traits(NamedTuple):
-    """What is known about people: numbers over their range, or codes of categories."""
+    """Traits of people: numbers over their range, or codes of categories."""
 
     values: Floats
     is_category: Booleans
@@ -201,15 +201,15 @@ def _numbers(
 
 
 OWN_REPORT = "own report"
-"""Name of the guess that everybody's answer is the report in their own place."""
+"""Name of the guess that each person's answer is the report in their own place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a simulation found about one arrangement of the reports: one number a trial.
+    """Results of a simulation for one arrangement of the reports: one number a trial.
 
-    ``own_report`` is the same number for the guess that everybody's answer is the report in their
-    own place; empty where there is no such guess.
+    ``own_report`` is the same number for the guess that each person's answer is the report in
+    their own place; empty if there is no such guess.
     """
 
     task: str
@@ -220,12 +220,12 @@ class Measured:
 
     @property
     def better(self) -> str:
-        """Which of the task and ``"own report"`` has the larger mean."""
+        """Name of the guess with the larger mean, the task or ``"own report"``."""
         own = bool(self.own_report) and statistics.fmean(self.own_report) > self.mean
         return OWN_REPORT if own else self.task
 
     def of_better(self) -> "Measured":
-        """Outcome of the better of two attacks, under this attack's name."""
+        """Return the outcome of the better of two guesses, under its name."""
         if self.better == self.task:
             return self
         return replace(self, task=OWN_REPORT, trials=self.own_report, own_report=())
@@ -267,7 +267,7 @@ def open_survey(
     on_progress: "Progress | None" = None,
     **ways: Any,
 ) -> tuple[AttackedSurvey, OpenedGroups]:
-    """Read true answers, what is known about people, and their groups.
+    """Read true answers, traits of people, and their groups.
 
     ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
     numbers stand in for the coordinates of the groups. ``ways`` of reading as in
@@ -311,8 +311,8 @@ def usual_arrangements(shuffler: Shuffler) -> tuple[ComparedArrangement, ...]:
     )
 
 
-#: Findings of a trial about an arrangement, by measure: the value of the attack, then of the guess
-#: by own reports, if there is one.
+#: Findings of a trial about an arrangement, by measure: the value of the attack, then the value
+#: of the guess by own reports, if there is one.
 Found = Mapping[str, tuple[float, ...]]
 
 
@@ -326,10 +326,10 @@ def simulate(
     engine: Engine = map,
     on_progress: "Progress | None" = None,
 ) -> tuple[Measured, ...]:
-    """Results of independent trials, each over all arrangements, wherever an engine has workers.
+    """Return results of independent trials, each over all arrangements, run by an engine.
 
-    ``task`` is its name, and what its progress is called. A trial has words of its own, so results
-    do not depend on the engine.
+    ``task`` is its name, and the name of its progress. Each trial has its own random words, so that
+    results do not depend on the engine.
     """
     number = require_at_least("num_trials", num_trials, 1)
     places = map(entropy.spawn().for_block, range(number))

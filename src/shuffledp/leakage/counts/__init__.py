@@ -1,1 +1,1 @@
-"""Counts of shuffled reports: exact laws and bounds of what an adversary guesses from them."""
+"""Counts of shuffled reports: exact laws, and bounds on success probabilities given them."""

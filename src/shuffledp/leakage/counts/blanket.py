@@ -1,4 +1,4 @@
-"""What can be guessed at most, whatever is known of the others: their noise alone must hide.
+"""Upper bounds on the success probability, whatever the adversary knows of the others' values.
 
 For a uniform target and k-RR, whatever the adversary knows of the n - 1 others,
 
@@ -15,7 +15,7 @@ each of b bins with chance r, and else into the rest: see `fullest_bin`.
 *Left out.* Below the first load, by negative association of the counts (Joag-Dev and Proschan
 1983), Pr[max <= m] <= Pr[h_1 <= m]^b, which Chernoff bounds by e^-80. Above the last one
 Bernstein's inequality and the union of all bins leave e^-48. With many loads only those of a
-`LatticeRule` are looked at; its truncation is an estimate.
+`LatticeRule` are evaluated; its truncation is an estimate.
 """
 
 import math
@@ -44,7 +44,7 @@ _ULP = math.ulp(1.0)
 _LOG_BELOW = -80.0
 _LOG_ABOVE = -48.0
 
-# Most steps of the sums over nodes, about 0.7 s, and the steps that a load is worth.
+# Most steps of the sums over nodes, about 0.7 s, and the cost of a load in steps.
 _MOST_STEPS = 2e8
 _STEPS_A_LOAD = 30.0
 
@@ -77,7 +77,7 @@ def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | No
     error = float(errors.max())
     total, slack = rule.total(tails[1:], error)
     value = float(first - exact) + float(tails[0]) + total
-    # The law is that of the rounded mean: balls whose bin differs.
+    # The law is for the rounded mean: balls whose bin differs.
     slack += 4.0 * _ULP * (balls + abs(value)) + error
     slack += math.exp(_LOG_ABOVE) + max(first, 1) * math.exp(_LOG_BELOW)
     return Enclosure(max(value - slack, 0.0), value + slack)
@@ -87,7 +87,7 @@ def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | No
 _MOST_SINGLE = 64
 _LEVELS = (*(1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.01), *(i / 32 for i in range(1, 32)), 0.99, 0.999)
 
-# Bounds that are kept: one question asks for the same one several times.
+# Bounds that are cached: one question needs the same one several times.
 _REMEMBERED = 64
 
 
@@ -114,7 +114,7 @@ def blanket_vulnerability_upper(
     truth: Truth,
     prior: ArrayLike | None = None,
 ) -> float:
-    """Bound how often a value is guessed right by whoever knows all others' values.
+    """Bound the success probability of an adversary who knows all others' values.
 
     Parameters
     ----------
@@ -125,20 +125,20 @@ def blanket_vulnerability_upper(
     truth : float, int or Fraction
         p in [1/k, 1] of k-ary randomized response.
     prior : array_like of float, shape (k,), optional
-        Of the target's value; uniform if not given.
+        Prior of the target's value; uniform if not given.
 
     Returns
     -------
     float
-        At most 1. Errs upwards: by round-off, and what the bound loses; by a thousandth of what is
-        leaked where n is large and p is within a hundredth or so of 1/k.
+        At most 1. Errs upwards: by round-off, and by the looseness of the bound; by a thousandth of
+        the leakage where n is large and p is within a hundredth or so of 1/k.
 
     Raises
     ------
     OutOfRegimeError
         If p < 1/k.
     ParameterError
-        If a number is out of range, or the prior is none.
+        If a number is out of range, or the prior is invalid.
 
     Notes
     -----
@@ -188,9 +188,9 @@ def _uniform_upper(num_users: int, response: Response) -> float:
 def channel_blanket_upper(
     num_users: SupportsIndex, channel: ArrayLike, *, prior: ArrayLike | None = None
 ) -> float:
-    """Bound how often a value is guessed right under any randomizer, whatever is known of others.
+    """Bound the success probability under any randomizer, whatever is known of the others.
 
-    Errs upwards; at most what the unshuffled report gives.
+    Errs upwards; at most the success probability given the unshuffled report.
     """
     from shuffledp.leakage.uninformed import exchangeable_vulnerability
 

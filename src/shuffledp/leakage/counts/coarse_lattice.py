@@ -2,9 +2,9 @@
 
 Let D_x(h) = sum over y of (q_x R_xy - q_b R_by) G(h - e_y), b a fixed guess: V = q_b + T, T the sum
 over h of max(0, max_x D_x(h)). *Lower end:* block sums of D_x. *Upper end:* coefficients a_x of
-B-splines, with what they leave charged. Only as many Fourier nodes as blocks are needed. Every
+B-splines, with the remainder charged. Only as many Fourier nodes as blocks are needed. Every
 error (nodes left out, images, round-off, wrapping) is charged, by Cauchy and Schwarz as the root of
-a sum over nodes of what it does to the transform.
+a sum over nodes of its effect on the transform.
 
 One outcome is implied by the others. Cut axis y into blocks of w_y numbers, let u be the uniform
 law on the first block, U its transform, and B = (prod w_y) u*u*u*u.
@@ -59,20 +59,20 @@ MOST_WORK = 2.4e7
 # Blocks this narrow, in deviations, lose next to nothing.
 _NARROW = 0.02
 
-# The window leaves this out, over sqrt(n).
+# Mass left out by the window: this over sqrt(n).
 _TAIL = 1e-4
 
-# Frequencies where abs(G^) is proved to be below e^-30 are left out; and how many there may be.
+# Frequencies where abs(G^) is proved to be below e^-30 are left out.
 _CUT = 30.0
 
-# So are, and are charged as they are, those where it is computed to be below this.
+# Frequencies where it is computed to be below this are left out too, and charged.
 _SMALL = 1e-10
 
 # B-splines whose coefficients are below this share of the largest are not refined.
 _NEGLIGIBLE = 1e-3
 _MOST_NODES = 1.5e7
 
-# How many blocks are convolved to the B-spline: even numbers, so that its middle is a number.
+# Numbers of blocks convolved to a B-spline: even, so that its middle is a whole number.
 _ORDERS = (4, 6)
 
 # A user's characteristic function is not taken to be nearer to zero than the root of this.
@@ -94,7 +94,7 @@ class Lattice(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Frequencies that matter, with the last index >= 0, and what is known there."""
+    """Frequencies that matter, with the last index >= 0, and values and error bounds there."""
 
     indices: NDArray[np.int32]  # shape (axes, nodes)
     tables: tuple[Waves, ...]
@@ -104,7 +104,7 @@ class Nodes(NamedTuple):
     doubts: Floats
 
     def where(self, chosen: NDArray[np.bool_]) -> "Nodes":
-        """Return some of them."""
+        """Return the chosen nodes."""
         rest: Any = (each[chosen] for each in self[2:])
         return Nodes(self.indices[:, chosen], self.tables, *rest)
 
@@ -145,7 +145,7 @@ def coarse_lattice(kinds: Sequence[Kind], *, most_cells: float) -> Lattice:
 def coarse_vulnerability(
     kinds: Sequence[Kind], joint: Floats, *, work: float = MOST_WORK
 ) -> Enclosure | None:
-    """Enclose how often the best guess is right, for any law ``joint`` of value and report.
+    """Enclose the success probability of the best guess, for any law ``joint`` of value and report.
 
     None unless there are 2 to `MOST_OUTCOMES` outcomes, with noise on each. At n = 1e9: 0.1 s for
     three outcomes, 2 s for four, 5 s and up to 1 GB of memory for five; less ``work`` is quicker
@@ -165,11 +165,11 @@ def coarse_vulnerability(
     changes = np.delete(joint - joint[base], base, axis=0)
     found = _sums(lattice, nodes, np.delete(prior - prior[base], base), changes)
     wrapped = float(sum(each.max(axis=0, initial=0.0).sum() for each in (changes, -changes)))
-    # How much rounding moves G, in total variation: by Pinsker, or user by user.
+    # Bound on the change of G by rounding, in total variation: by Pinsker, or user by user.
     users = sum(number for number, _ in kinds)
     relative = math.fsum(n * (1.0 + 1.0 / max(law[lattice.implied], 1e-300)) for n, law in kinds)
     moved = 8.0 * _ULP * min(math.sqrt(0.5 * relative), 2.0 * users)
-    # An error of G moves each D_x by what it is multiplied with, in the l1 norm.
+    # An error of G moves each D_x by that times its coefficients, in the l1 norm.
     slack = 2.0 * wrapped * moved + 64.0 * _ULP
     lower = float(prior[base]) + found.lower - slack
     upper = float(prior[base]) + found.upper + wrapped * lattice.tail + slack
@@ -209,7 +209,7 @@ def _nodes(lattice: Lattice, kinds: Sequence[Kind]) -> Nodes | None:
             turned += (law[y] * turn)[index]
             sizes += (law[y] * np.abs(turn))[index]
         square = change.real * (change.real + 2.0) + change.imag * change.imag
-        # No less, so that what is next to zero is computed too large rather than too small.
+        # Bounded below, so that values next to zero come out too large rather than too small.
         square = np.maximum(square, _SMALLEST_SQUARE - 1.0)
         logs += 0.5 * number * np.log1p(square)
         phases += number * (np.arctan2(change.imag, 1.0 + change.real) - turned)
@@ -240,7 +240,7 @@ def _filters(lattice: Lattice, nodes: Nodes) -> tuple[Floats, Waves, dict[int, F
     block, halves = np.ones(nodes.weights.size), np.zeros(nodes.weights.size)
     images = {order: np.ones(block.size) for order in _ORDERS}
     for indices, width, length in zip(nodes.indices, lattice.widths, lattice.lengths, strict=True):
-        # Zero and what is within the blocks' own frequencies, negative indices last.
+        # Zero and the blocks' own frequencies, negative indices last.
         angles = 2.0 * math.pi * np.fft.fftfreq(length) / width
         own = diric(angles, width)
         turns = 2.0 * math.pi * np.arange(1, width)[:, None] / width
@@ -278,7 +278,7 @@ def _sums(lattice: Lattice, nodes: Nodes, starts: Floats, changes: Floats) -> En
     more = 0.0
     if max(lattice.widths) > 1:
         costs = {each: math.sqrt(float((squares * images[each]).sum())) for each in _ORDERS}
-        # As for five values, after refinement; which order is taken is a matter of width alone.
+        # As for five values, after refinement; the choice of the order affects the width alone.
         lost = 0.005 * lower * float(np.mean(np.square(lattice.widths) / lattice.spreads))
         order = min(_ORDERS, key=lambda each: costs[each] + each * lost)
         found, synthesis = np.empty((len(changes), *lattice.lengths)), block**-order

@@ -130,7 +130,7 @@ def _neighbours(cell: int, offsets: np.ndarray, shape: np.ndarray, out: np.ndarr
 
 @njit
 def _gain(found: np.ndarray, largest: np.ndarray, near: np.ndarray, weights: np.ndarray) -> float:
-    """Return by how much one refined coefficient's maximum is below the mean of the maxima."""
+    """Return the mean of the maxima minus the maximum of one refined coefficient, at least 0."""
     coarse, fine = 0.0, 0.0
     for x in range(found.shape[0]):
         value = 0.0
@@ -153,7 +153,7 @@ def refinement_gain(
     begins: np.ndarray,
     least: float,
 ) -> float:
-    """Return by how much the sum of the largest coefficients falls where B-splines are halved."""
+    """Return the decrease of the sum of the largest coefficients where B-splines are halved."""
     near = np.empty(weights.size, dtype=np.int64)
     around = begins[1]
     gain = 0.0

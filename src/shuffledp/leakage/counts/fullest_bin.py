@@ -23,9 +23,9 @@ Nothing cancels; where sigma = sqrt(n / k) is at least 64 the sum is taken by st
 sigma / 16. A level adds a relative 1e-14.
 
 *The contour integral*: loads as Poisson variables that must add up to n. n balls fall into b bins
-of mean ``mean`` each, and the others into a rest, of which nothing is asked. Given that all counts
+of mean ``mean`` each, and the others into a rest, whose load is ignored. Given that all counts
 add up to n, independent Poisson variables have their law, so Pr[max > m] is the integral over a
-period of what the product of their characteristic functions loses where each is cut at m, over
+period of the decrease of the product of their characteristic functions when each is cut at m, over
 Pr[Po(n) = n].
 
 *Trapezoids.* M equal nodes are too much by at most Pr[abs(Po(n) - n) >= M]: 1e-19 of Pr[Po(n) = n].
@@ -56,10 +56,10 @@ _LOG_NEGLIGIBLE = math.log(1e-19)
 _TRUNCATION = 5e-18
 _MASS_ERROR = 1e-14
 
-# Nodes that are worked on in one go.
+# Nodes of a block.
 _BLOCK = 256
 
-# Below e^-30 a characteristic function is nothing beside the round-off of what is taken from it.
+# Below e^-30 a characteristic function is negligible beside the round-off of its tail.
 _LOG_SMALL = -30.0
 _LARGEST_EXPONENT = 50.0
 
@@ -80,7 +80,7 @@ def log_sum_mass(num_balls: int) -> float:
 def contour_period(num_balls: int) -> int:
     """Return an odd M with Pr[abs(Po(n) - n) >= M] <= 1e-19 Pr[Po(n) = n], by Bernstein."""
     needed = math.log(2.0) - _LOG_NEGLIGIBLE - log_sum_mass(num_balls)
-    # M solves: M^2 is twice what is needed, times n + M / 3.
+    # M solves: M^2 is twice the exponent needed, times n + M / 3.
     return 2 * int(np.ceil(bernstein_reach(needed, num_balls)) // 2) + 1
 
 
@@ -91,7 +91,7 @@ def largest_mass(mean: float) -> float:
 
 
 class Setting(NamedTuple):
-    """n balls, b bins of mean ``mean``, a rest of mean ``rest``; ``shift`` is missing from n."""
+    """n balls, b bins of mean ``mean``, a rest of mean ``rest``; ``shift`` is n less the means."""
 
     balls: int
     bins: int
@@ -186,7 +186,7 @@ def _terms(
         doubt = bins * (masses + np.exp(free.real)) * np.abs(each) ** (bins - 1) * np.abs(other)
         remaining = _power(each, bins) * (other * np.exp(turn))
         return (whole - remaining).real, 2.0 * roundings + 2.0 * doubt + 4.0 * np.abs(remaining)
-    # What is left of a characteristic function once its tail is taken away, without cancellation.
+    # The characteristic function without its tail, without cancellation.
     gone = waves * np.exp(-free)
     square = gone.real * (gone.real - 2.0) + gone.imag * gone.imag
     turned = np.arctan2(-gone.imag, 1.0 - gone.real)
@@ -217,7 +217,7 @@ _FACTOR_ERROR = 3e-14
 
 
 class UnevenBins(NamedTuple):
-    """Balls, the means of bins and how many have each; no bin has above ``lasts``, nearly."""
+    """Balls, means of bins, number of bins of each mean, and loads that bins hardly ever exceed."""
 
     balls: int
     means: Floats
@@ -228,7 +228,7 @@ class UnevenBins(NamedTuple):
 def uneven_angles(bins: UnevenBins, first: int) -> Floats:
     """Return the nodes that matter where loads are cut at ``first`` or above."""
     heights = np.log([largest_mass(mean) for mean in bins.means.tolist()])
-    # What is cut off of bins far behind, by Bernstein: their functions are as good as free.
+    # Mass cut off from bins of far smaller means, by Bernstein: their functions are nearly free.
     gaps = np.maximum(first + 1.0 - bins.means, 0.0)
     cut = -0.5 * gaps * gaps / (bins.means + gaps / 3.0)
 
@@ -305,7 +305,7 @@ def stride_rule(stride: float) -> Floats:
 def recurrence_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
     """Return Pr[max > load] by the recurrence, and bounds on errors; 2 <= k <= 1000, n >= 4096 k.
 
-    They cover round-off; that of strides is below it. O(k (k m - n) / sigma) a load.
+    They cover round-off; the error of strides is below it. O(k (k m - n) / sigma) a load.
     """
     from shuffledp.leakage.counts.count_kernels import confined, overflow_weight
 
@@ -323,7 +323,7 @@ def recurrence_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Fl
     return 1.0 - chances, chances * (LEVEL_ERROR * num_bins)
 
 
-# What is left out above the loads, relative to Pr[Po(n) = n].
+# Mass left out above the loads, relative to Pr[Po(n) = n].
 _LOG_NEGLIGIBLE = math.log(1e-19)
 
 
@@ -352,18 +352,18 @@ def characteristic_tails(num_balls: int, num_bins: int, loads: Integers) -> tupl
 _NODES_A_PANEL = 48
 _MOST_ONE_BY_ONE = 256
 
-# Coefficients from which the truncation is read, and by how much it may be more.
+# Coefficients from which the truncation is estimated, and a safety factor.
 _LAST_COEFFICIENTS = 8
 _SAFETY = 16.0
 
 
 def num_panels(num_bins: int) -> int:
-    """Return into how many panels the loads of a maximum are cut."""
+    """Return the number of panels into which the loads of a maximum are cut."""
     return 2 if num_bins <= 3 else 3 if num_bins <= 6 else 5
 
 
 class LatticeRule(NamedTuple):
-    """Where to evaluate, and how to add up."""
+    """Nodes and weights of a sum over whole numbers, and coefficients of its truncation."""
 
     nodes: Integers
     weights: Floats
@@ -371,7 +371,7 @@ class LatticeRule(NamedTuple):
     starts: Integers  # of the panels among the nodes
 
     def total(self, values: Floats, error: float = 0.0) -> tuple[float, float]:
-        """Return the sum over all numbers, and what it is off: truncation, an estimate, and errors.
+        """Return the sum over all numbers, and its error: truncation, an estimate, and round-off.
 
         Each value may be off by ``error``.
         """
@@ -421,13 +421,13 @@ _CLOSED_FORM_ERROR = 16.0 * math.ulp(1.0)
 # Rounding of the last additions, in units of the answer.
 _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
 
-# Logarithm of what is neglected above, and how many bins are expected above the lowest load.
+# Exponent of the mass neglected above, and number of bins expected above the lowest load.
 _LOG_NEGLIGIBLE_ABOVE = 48.0
 _EXPECTED_ABOVE = 46.0
 
 
 class LoadWindow(NamedTuple):
-    """Loads ``first`` to ``last`` (inclusive), and a bound on what is left out above."""
+    """Loads ``first`` to ``last`` (inclusive), and a bound on the sum left out above."""
 
     first: int
     last: int
@@ -542,7 +542,7 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
 
 
 def excess_share(num_balls: int, num_bins: int) -> Enclosure:
-    """Enclose V_S - 1/k: by how much the fullest bin's share is above an even one."""
+    """Enclose V_S - 1/k: the excess of the fullest bin's share over an even one."""
     found = maximum_load_excess(num_balls, num_bins)
     lower, upper = found.lower / num_balls, found.upper / num_balls
     return Enclosure(round_down(lower, operations=2), round_up(upper, operations=2))
@@ -598,7 +598,7 @@ def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
     total, slack = rule.total(tails, error)
     value = first + total
     slack += _LAST_ROUNDINGS * value + 1e-18 * float((counts * (lasts + 1)).sum())
-    # No maximum of several has a smaller mean than that of one.
+    # The mean of a maximum is at least the mean of each of its terms.
     return Enclosure(
         max(value - slack, float(means.max()) * (1.0 - _LAST_ROUNDINGS)), value + slack
     )

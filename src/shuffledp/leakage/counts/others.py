@@ -1,10 +1,10 @@
-"""The law of how often the others report what, and what it leaves to guess.
+"""Law of the histogram of the others' reports, and the success probability that it leaves.
 
 Groups of users whose reports have one law are independent coins, or kinds. The law of their number
 of ones, or of their histogram, comes from its characteristic function, a product of powers, by an
 inverse Fourier transform on a window outside which Bernstein's inequality leaves 1e-19. Each node's
-round-off is bounded; the l2 norm of these bounds bounds the l1 error of the masses, and so that of
-how often the best guess is right. docs/results/leakage.md.
+round-off is bounded; the l2 norm of these bounds bounds the l1 error of the masses, and so the
+error of the success probability. docs/results/leakage.md.
 """
 
 import math
@@ -58,7 +58,7 @@ class Nodes(NamedTuple):
 
 
 class HistogramLaw(NamedTuple):
-    """Masses of histograms, nearly, one axis for each outcome but ``implied``."""
+    """Approximate masses of histograms, one axis for each outcome but ``implied``."""
 
     masses: Floats
     error: float
@@ -76,7 +76,7 @@ def bernstein_window(mean: Fraction, variance: float, most: int) -> tuple[int, i
 
 
 def fourier_slack(spectrum_norm: float, cells: int) -> float:
-    """Return the l1 round-off of a transform: 8 u log2(M) of the l2 norm of what goes in.
+    """Return the l1 round-off of a transform: 8 u log2(M) of the l2 norm of its input.
 
     Higham 2002, "Accuracy and Stability of Numerical Algorithms", Theorem 24.2, has less than 7.
     """
@@ -178,7 +178,7 @@ class Kind(NamedTuple):
 
 
 class Box(NamedTuple):
-    """For each outcome but ``implied``, the first count within reach, and how many there are."""
+    """For each outcome but ``implied``, the first count within reach, and the number of them."""
 
     implied: int
     firsts: tuple[int, ...]
@@ -186,7 +186,7 @@ class Box(NamedTuple):
 
 
 def count_moments(kinds: Sequence[Kind], y: int) -> tuple[Fraction, float]:
-    """Return mean and variance of how many report outcome y."""
+    """Return mean and variance of the number of reports of outcome y."""
     mean = sum((kind.number * Fraction(float(kind.law[y])) for kind in kinds), Fraction(0))
     return mean, math.fsum(kind.number * kind.law[y] * (1.0 - kind.law[y]) for kind in kinds)
 
@@ -194,7 +194,7 @@ def count_moments(kinds: Sequence[Kind], y: int) -> tuple[Fraction, float]:
 def histogram_box(kinds: Sequence[Kind]) -> Box:
     """Return the box for these users; constant cost for each kind and outcome."""
     most = sum(kind.number for kind in kinds)
-    # Roundings of the law move the mean by less than what a user's rounding adds up to.
+    # Roundings of the law move the mean by less than the sum of the users' roundings.
     slack, ends = Fraction(most * 4.0 * _ULP), []
     for y in range(kinds[0].law.size):
         mean, variance = count_moments(kinds, y)
@@ -239,10 +239,10 @@ def unshuffled(rows: Floats, prior: Floats) -> float:
     return math.fsum((prior[:, None] * rows).max(axis=0))
 
 
-#: Histograms within reach up to which all are listed, and these times entries of the channel.
+#: Most histograms within reach that are listed, and most of these times entries of the channel.
 MOST_HISTOGRAMS = 2_000_000
 _MOST_WORK = 1e8
-#: Different reports up to which that is tried.
+#: Most different reports with which that is tried.
 MOST_AXES = 20
 
 
@@ -288,7 +288,7 @@ class Response(NamedTuple):
 
     @classmethod
     def of(cls, truth: Truth, domain_size: int) -> "Response":
-        """Return it for checked numbers; a double is taken as exact, but the nearest to 1/k."""
+        """Return the response for checked numbers; a double is exact, or 1/k if just below it."""
         number = Fraction(checked_truth(truth, domain_size))
         return cls(domain_size, max(number, Fraction(1, domain_size)))
 
@@ -299,7 +299,7 @@ class Response(NamedTuple):
 
     @property
     def kept(self) -> Fraction:
-        """Probability p - r of a report in earnest, all others being uniform."""
+        """Probability p - r that the value is kept; otherwise the report is uniform."""
         return self.truth - self.answer
 
     @property
