@@ -81,6 +81,7 @@ def test_a_channel(tmp_path):
         ({"epsilon0": 1.0, "num_users": 10, "rounds": 0}, "rounds = 0"),
         ({"epsilon0": 1.0, "num_users": 10, "sampled": 0}, "sampled = 0"),
         ({"epsilon0": 1.0, "num_users": 10, "sampled": 11}, "11"),
+        ({"epsilon0": 1.0, "num_users": 10, "sampled": 5, "participation": 0.5}, "participation"),
         ({"epsilon0": 1.0, "num_users": 10, "participation": 0.0}, "participation = 0"),
         ({"epsilon0": 1.0, "num_users": 10, "participation": math.nan}, "participation = nan"),
         ({"epsilon0": 1.0, "num_users": 10, "honest_fraction": 1.5}, "1.5"),

@@ -109,6 +109,7 @@ def test_large_text_is_kept_as_doubles(tmp_path, monkeypatch):
         ("0.5,\n0.5,0.5\n", "row '1', column '2' holds ''"),
         ("0.5,0.5\n1/0,1\n", "holds '1/0'"),
         ("0.5,0.5\n1e9999999,1\n", "holds '1e9999999'"),
+        ("0.5,0.5\n1e999,1\n", "holds '1e999'"),
         ("0.5,0.5\n0." + "0" * 500 + "1,1\n", "which is no probability"),
         ("a,0.5,0.5\na,0.4,0.6\n", "inputs of a.csv: 'a' stands 2 times"),
         ("y,y\n0.5,0.5\n0.4,0.6\n", "outputs of a.csv: 'y' stands 2 times"),

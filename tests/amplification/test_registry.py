@@ -9,6 +9,7 @@ from oracles import profiles
 from oracles.enumeration import randomized_response
 from oracles.multiprecision import single_report
 from oracles.stated_blankets import atoms_of, stated
+from shuffledp.amplification.channel_rows import channel_profile
 from shuffledp.amplification.registry import (
     BEST,
     METHODS,
@@ -16,6 +17,7 @@ from shuffledp.amplification.registry import (
     account_delta,
     account_epsilon,
 )
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.registry import make_randomizer
@@ -178,6 +180,15 @@ def test_no_epsilon_at_a_delta_below_delta0():
     for delta in (0.0, 1e-7):
         with pytest.raises(OutOfRegimeError, match="below delta0 = 1e-06"):
             account_epsilon(profile, num_users=1000, delta=delta)
+    zeros = channel_profile([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    for with_lower in (True, False):
+        with pytest.raises(OutOfRegimeError, match=r"below delta0 = 0\.5"):
+            account_epsilon(zeros, num_users=1000, delta=0.1, with_lower=with_lower)
+    law = DummyLaw.from_text("laplace:2.025:27")
+    for asked in ({"delta": 1e-3}, {"epsilon": 0.5}):
+        account = account_epsilon if "delta" in asked else account_delta
+        with pytest.raises(OutOfRegimeError, match="method 'clones' needs delta0 = 0"):
+            account(profile, num_users=1000, method="clones", dummies=law, **asked)
     assert account_epsilon(profile, num_users=1000, delta=1e-6).upper == 1.0
     assert account_delta(profile, num_users=1000, epsilon=1.0).upper >= 1e-6
     assert account_delta(profile, num_users=1000, epsilon=5.0).upper >= 1e-6

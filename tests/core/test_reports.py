@@ -28,7 +28,7 @@ def test_counts_add():
 
 @pytest.mark.parametrize("other", [counts([1, 2], fingerprint="b"), counts([1, 2, 3])])
 def test_counts_of_different_laws_do_not_add(other):
-    with pytest.raises(FingerprintError, match="cannot be added"):
+    with pytest.raises(FingerprintError, match=r"shape \(2,\), cannot be added .* shape \([23],\)"):
         counts([1, 2]) + other
 
 

@@ -169,3 +169,10 @@ class TestInput:
         narrow = GroupBits(num_groups=3, low=0, high=6, epsilon0=2.0, num_bits=1)
         assert narrow.fingerprint != made().fingerprint
         assert made().fingerprint != made(num_bits=2).fingerprint
+
+
+@pytest.mark.parametrize("pairs", [[["0", "1"]], [[np.inf, 1.0]], [[np.nan, 1.0]], [[0.5, 1.0]]])
+def test_groups_are_whole_numbers(pairs):
+    law = GroupBits(num_groups=2, low=0, high=12, epsilon0=1.0, num_bits=2)
+    with pytest.raises(ParameterError, match="one row of two numbers a user"):
+        law.randomize(np.array(pairs), Entropy.from_seed(1))

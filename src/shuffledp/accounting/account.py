@@ -236,6 +236,7 @@ class Terms:
             )
         batch = require_at_least("sampled", self.sampled, 1)
         drawn: Any = {"num_users": batch, "sampled_from": honest, "dummies": dummies}
+        drawn["participation"] = self.participation
         return ShuffledRelease(profile=profile, **drawn) * times
 
     def law(self) -> LocalProfile:

@@ -227,10 +227,10 @@ def _entries(
     entries = []
     for column, cell in enumerate(cells):
         entry = parse_entry(cell)
-        if entry is None or entry < 0:
+        if entry is None or not 0 <= entry <= 1 + channel_rows.SUM_TOLERANCE:
             raise DataError(
                 f"{where}, column {outputs[column]!r} holds {cell[:40]!r}, which is no "
-                "probability: give a decimal or a fraction like 1/3, 0 or more (a first row of "
+                "probability: give a decimal or a fraction like 1/3, from 0 to 1 (a first row of "
                 "labels needs an empty first cell)"
             )
         entries.append(entry)

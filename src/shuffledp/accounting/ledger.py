@@ -586,7 +586,7 @@ def _profile_from_json(written: object) -> LocalProfile:
         if "channel" in given:
             rows_of = (tuple(map(Fraction, row)) for row in given["channel"])
             given["channel"] = StoredChannel(tuple(rows_of))
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         raise ParameterError(
             f"a profile's blanket and attack list [mass, ratio0, ratio1], its channel fractions: "
             f"{error}"

@@ -18,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,9 @@ def _replace(target: Path, ledger: Ledger) -> None:
         name.unlink(missing_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else None
         try:
-            with name.open("x", encoding="utf-8") as file:
+            # Never readable by more people than the old file, not even for a moment.
+            opener = partial(os.open, mode=0o666 if mode is None else mode)
+            with open(name, "x", encoding="utf-8", opener=opener) as file:
                 file.write(text + "\n")
                 file.flush()
                 os.fsync(file.fileno())

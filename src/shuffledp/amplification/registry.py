@@ -144,7 +144,7 @@ def account_epsilon(
     if dummies is not None:
         asked = {"num_users": num_users, "delta": delta, "method": method}
         return _with_dummies(account_epsilon, profile, dummies, asked, with_lower=with_lower)
-    if delta < profile.delta0 and profile.channel is None:
+    if delta < profile.delta0:
         raise OutOfRegimeError(
             f"delta = {delta:.6g} is below delta0 = {profile.delta0:.6g}, with which a report may "
             "reveal everything: no epsilon is known there; ask for a larger delta"
@@ -279,7 +279,8 @@ def _with_dummies(
                 )
             )
     if users > 1 or not found or not _is_local_alone(profile):
-        with suppress(OutOfRegimeError, PrecisionError):
+        unknown = (OutOfRegimeError, PrecisionError) if asked["method"] == BEST else ()
+        with suppress(*unknown):
             found.append(account(profile, **asked, with_lower=False))
     if all(math.isinf(each.upper) for each in found):
         raise OutOfRegimeError(

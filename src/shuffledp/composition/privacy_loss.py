@@ -52,7 +52,7 @@ import numpy as np
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_delta, require_positive
-from shuffledp.core.errors import ParameterError, PrecisionError
+from shuffledp.core.errors import MissingPackageError, ParameterError, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 
@@ -213,9 +213,8 @@ def to_dp_accounting(loss: PrivacyLoss) -> Any:
         probabilities = import_module("dp_accounting.pld.pld_pmf")
         distributions = import_module("dp_accounting.pld.privacy_loss_distribution")
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "dp-accounting is not installed: pip install dp-accounting"
-        ) from error
+        what = "dp-accounting is not installed: run pip install dp-accounting"
+        raise MissingPackageError(what, name=error.name) from None
     return distributions.PrivacyLossDistribution(
         probabilities.DensePLDPmf(
             loss.interval, loss.first, loss.masses.copy(), loss.infinite_mass, True

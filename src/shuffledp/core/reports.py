@@ -215,8 +215,10 @@ def _added(first: _Either, second: _Either, *names: str) -> _Either:
     pairs = {name: (getattr(first, name), getattr(second, name)) for name in names}
     same_shape = all(np.shape(one) == np.shape(other) for one, other in pairs.values())
     if first.fingerprint != second.fingerprint or not same_shape:
+        shapes = [np.shape(getattr(each, names[0])) for each in (first, second)]
         raise FingerprintError(
-            f"counts of the law {first.fingerprint!r} cannot be added to counts of "
-            f"{second.fingerprint!r}: estimate them apart, or randomize with one randomizer"
+            f"counts of the law {first.fingerprint!r}, shape {shapes[0]}, cannot be added to "
+            f"counts of {second.fingerprint!r}, shape {shapes[1]}: estimate them apart, or "
+            "randomize with one randomizer"
         )
     return replace(first, **{name: one + other for name, (one, other) in pairs.items()})

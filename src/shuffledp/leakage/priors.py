@@ -138,7 +138,7 @@ def _prior(content: Any, origin: str) -> tuple[tuple[str, ...] | None, tuple[flo
     exact = []
     for place, entry in enumerate(entries):
         number = parse_entry(entry) if isinstance(entry, str) else entry
-        if not isinstance(number, Fraction) or number < 0:
+        if not isinstance(number, Fraction) or not 0 <= number <= 1 + _SUM_TOLERANCE:
             raise DataError(
                 f"{origin}, value {place if names is None else repr(names[place])} is no "
                 'probability: give a number from 0 to 1, or a fraction in quotes like "1/3"'

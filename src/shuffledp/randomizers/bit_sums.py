@@ -327,7 +327,9 @@ class GroupBits(Bits, AllParts):
         raised for another type or shape.
         """
         pairs = checks.plain_array(values)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs != pairs.round(0))[:, 0].any():
+        is_table = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind in "iuf"
+        is_whole = is_table and np.isfinite(pairs[:, 0]) & (pairs[:, 0] == np.round(pairs[:, 0]))
+        if not np.all(is_whole):
             raise ParameterError(
                 f"values has shape {pairs.shape}: give one row of two numbers a user, the code of "
                 "the group, a whole number, and the value"

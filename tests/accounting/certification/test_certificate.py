@@ -114,6 +114,10 @@ def test_one_report_alone():
     assert found.enclosure.lower <= 1e-3 == found.enclosure.upper
     with pytest.raises(OutOfRegimeError, match="delta0 = 0"):
         certify_delta(profile, num_users=50, bound=_bound(0.1), epsilon=0.5)
+    profile = LocalProfile(epsilon0=1.0, delta0=1e-3, participation=0.5)
+    bound = account_delta(profile, num_users=50, epsilon=0.5, method="local")
+    found = certify_delta(profile, num_users=50, bound=bound, epsilon=0.5)
+    assert found.enclosure.lower <= bound.upper <= found.enclosure.lower * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("num_users", [1, 2, 10**15])

@@ -147,11 +147,12 @@ def method_delta(
 ) -> arb:
     """Enclose a method's delta; a higher ``level`` makes the ball narrower."""
     if method == "local":
-        # delta0 + (1 - delta0) (p - e)_+/(p + 1)
+        # delta0 + (q - delta0) (p - e)_+/(p + 1), of a report that is sent with probability q
         asked, epsilon0, delta0 = arb(epsilon), arb(profile.epsilon0), arb(profile.delta0)
         if asked >= epsilon0:
             return delta0
-        return delta0 - (1 - delta0) * (asked - epsilon0).expm1() / (1 + (-epsilon0).exp())
+        sent = arb(profile.participation) - delta0
+        return delta0 - sent * (asked - epsilon0).expm1() / (1 + (-epsilon0).exp())
     if epsilon >= profile.epsilon0:
         return ZERO  # epsilon0-LDP reports, however they are processed
     return reduce(
