@@ -282,7 +282,6 @@ def convolve(parts: Sequence[Part], interval: float, negligible: float) -> Convo
 Losses = Sequence[tuple[PrivacyLoss, int]]
 Curves = Sequence[tuple[HockeyStickCurve, int]]
 
-_UNIT = math.ulp(1.0)
 
 # Shares of the smallest delta cut off as infinite loss: by composition, and in all parts.
 _CUT_SHARE = 1e-7

@@ -125,8 +125,8 @@ class BitSums(Bits):
         laws = ",".join(str(level.threshold) for level in levels)
         stated = checks.fingerprint_of("bit-sums", span=span.stated, thresholds=laws)
         set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
-        set_fields(self, sizes=(2,) * num_bits)
-        set_fields(self, epsilon0=epsilon0, levels=levels, fingerprint=stated)
+        law = {"sizes": (2,) * num_bits, "epsilon0": epsilon0, "levels": levels}
+        set_fields(self, **law, fingerprint=stated)
 
     @property
     def name(self) -> str:

@@ -68,10 +68,9 @@ class Parts(ABC):
         checks.require_domain_size(sum(sizes))
         levels = {size: KRandomizedResponse(domain_size=size, epsilon0=each) for size in set(sizes)}
         stated = ",".join(f"{size}:{levels[size].fingerprint}" for size in sizes)
-        set_fields(self, sizes=sizes, epsilon0=epsilon0)
-        set_fields(self, levels=tuple(levels[size] for size in sizes))
         fingerprint = checks.fingerprint_of(name, parts=number, laws=stated)
-        set_fields(self, fingerprint=fingerprint)
+        made = tuple(levels[size] for size in sizes)
+        set_fields(self, sizes=sizes, epsilon0=epsilon0, levels=made, fingerprint=fingerprint)
 
     @abstractmethod
     def bin_error(

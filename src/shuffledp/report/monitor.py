@@ -330,7 +330,7 @@ def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
         ),
         (
             "If the shuffler fails.",
-            "Every user randomized on the own device. Whoever sees all that one user ever sends, "
+            "Every user randomized on their own device. Whoever sees all that one user ever sends, "
             "from the first period to the last, with the name on it, changes the odds by a factor "
             f"of at most {odds_factor(local)} (epsilon0 = {rounded(local, up=True)}).",
         ),

@@ -323,10 +323,6 @@ def recurrence_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Fl
     return 1.0 - chances, chances * (LEVEL_ERROR * num_bins)
 
 
-# Mass left out above the loads, relative to Pr[Po(n) = n].
-_LOG_NEGLIGIBLE = math.log(1e-19)
-
-
 def in_bins(num_balls: int, num_bins: int) -> Setting:
     """Return the bins alone, without a rest."""
     mean = num_balls / num_bins
