@@ -42,7 +42,7 @@ _USERS_ADVISED = [digits * 10**power for power in range(8) for digits in range(1
 _DIGITS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _EPSILONS_ADVISED = [digits * 10.0**power for power in range(-6, 2) for digits in _DIGITS]
 
-#: Largest expected number of dummies: sealing them takes a processor about a quarter of an hour.
+#: Largest expected number of dummies, which take a processor a quarter of an hour to seal.
 MOST_DUMMIES = 10**7
 
 # Number of rounds from which discrete Gaussian laws have the least variance.

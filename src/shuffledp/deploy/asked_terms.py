@@ -90,7 +90,7 @@ def json_bytes(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-#: Largest mean number of dummies of a device: 0.1 seconds to seal.
+#: Largest mean number of dummies of a device, which take 0.1 seconds to seal.
 MOST_OWN_DUMMIES: Final = 1_000
 
 _MOST_SHOWN = 20
