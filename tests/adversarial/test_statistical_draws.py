@@ -18,6 +18,7 @@ SOURCES = Path(sdp.__file__).parent
 
 # Public graphs, numerics and attacks: none of them touches a true value that is to be protected.
 STATISTICAL = {
+    "collection/liars.py",
     "groups/attacks/adversaries.py",
     "monitoring/running_counts.py",
     "network/graph.py",

@@ -106,7 +106,7 @@ def test_a_peer_who_fills_every_message_moves_a_share_by_no_more_than_is_stated(
     bound = result_of(collection, fetched).largest_shift(1)
     # Beside the same reports of others: all tables of what one user may have counted.
     others = [report for report in reports if report != b"\0"]
-    for number in (0, 1, len(own)):
+    for number in (0, 6, len(own)):  # with fewer than six reports there are fewer users
         shares = [
             result_of(collection, fetched, reports=[*others, *each]).estimates.frequency
             for each in ([b"\0"] * number, [b"\1"] * number)
