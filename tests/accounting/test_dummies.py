@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from shuffledp.accounting import dummies
 from shuffledp.accounting.dummies import least_dummies
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.dummies import DummyLaw
@@ -76,3 +77,30 @@ def test_no_noise_is_needed_where_local_noise_is_enough():
     assert least_dummies(NOISY, epsilon=4.0, delta=1e-6).variance < 1e-3
     rate = least_dummies(NOISY, epsilon=4.0, delta=1e-6, sender="users", num_users=10).scale
     assert rate == pytest.approx(1e-4, rel=2e-4)
+
+
+def test_a_second_table_that_is_no_better_is_left(monkeypatch):
+    least, made = dummies._least_table, {}
+
+    def only_laplace(profile, asked, shape, *rest):
+        made[shape] = least(profile, asked, shape, *rest) if shape == "laplace" else None
+        return made[shape]
+
+    monkeypatch.setattr(dummies, "_least_table", only_laplace)
+    assert least_dummies(BARE, epsilon=0.1, delta=1e-3).shape == "laplace"
+    assert made["gaussian"] is None  # it was tried
+
+
+def test_targets_of_approximate_reports_are_kept():
+    assert dummies._target(LocalProfile(epsilon0=1.0, delta0=1e-9), 0.5, 1e-6) == (0.5, 1e-6)
+
+
+def test_more_dummies_of_users_than_can_be_are_refused():
+    with pytest.raises(InfeasibleTargetError, match="dummies in each bin: raise epsilon"):
+        least_dummies(BARE, epsilon=1e-4, delta=1e-12, sender="users", num_users=100)
+
+
+def test_levels_that_no_dummies_hide_are_refused(monkeypatch):
+    monkeypatch.setattr(dummies, "_gaussian", lambda *_: DummyLaw.from_text("gaussian:2.0:12"))
+    with pytest.raises(InfeasibleTargetError, match="for 2 batches is met by no dummies"):
+        dummies.least_level_dummies([BARE], [1.0], epsilon=0.1, delta=1e-6, rounds=2)

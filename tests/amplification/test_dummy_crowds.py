@@ -119,3 +119,10 @@ def test_little_noise_and_many_dummies_are_no_more_users_than_can_be_counted():
     law = DummyLaw.from_text("poisson:0.0043")
     found = account_delta(profile, num_users=10_000, epsilon=1.0, dummies=law)
     assert 0.0 < found.upper <= 1e-6
+
+
+def test_what_is_too_wide_or_beyond_the_local_loss_is_not_computed():
+    law, profile = DummyLaw.from_text("laplace:2.0:27"), profiles.k_rr(1.0, 4)
+    assert dummy_crowds.attack_delta(law, profile, 10**9, 0.5) == 0.0
+    found = dummy_crowds._joint(law, profile, None, 1.0)
+    assert (found.lower, found.upper) == (0.0, 0.0)

@@ -2,11 +2,13 @@
 
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from shuffledp.core import dummies
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -110,3 +112,11 @@ def test_the_error_of_a_bin_whose_mean_is_known():
     assert law.error_variance(4) == pytest.approx(0.75 * law.variance)
     assert law.error_variance(4, num_senders=9) == law.error_variance(4)
     assert DummyLaw.from_text("poisson:0.5").error_variance(2, num_senders=8) == 2.0
+
+
+@pytest.mark.parametrize(("words", "falls"), [([2**63 - 1], True), ([2**63, 5], False)])
+def test_a_coin_reads_more_digits_where_the_first_are_equal(words, falls):
+    drawn = iter(words)
+    stream = SimpleNamespace(words=lambda _: [next(drawn)])
+    assert dummies._coin(Fraction(1, 2), stream) is falls
+    assert next(drawn, None) is None

@@ -264,6 +264,7 @@ def test_threads_spawn_different_streams():
 def test_key_material_is_not_shown(entropy):
     assert repr(entropy) in {"Entropy(simulation)", "Entropy(operating system)"}
     assert str(entropy) == repr(entropy)
+    assert repr(entropy.for_block(3)) == "BlockEntropy(...)"
 
 
 @pytest.mark.parametrize("replay", [pickle.dumps, copy.copy, copy.deepcopy])

@@ -14,6 +14,7 @@ class Table(Frames):
 
 
 def test_markdown():
+    assert str(Table()) == Table().to_markdown()
     assert Table().to_markdown().splitlines() == [
         "| a_b | share |",
         "| --- | --- |",

@@ -103,7 +103,7 @@ def place_expression(name: str, dtype: "pl.DataType", labels: Iterable[str]) -> 
     """Return the place of each value's label among ``labels``, UInt32; null for others."""
     known = pl.Enum(list(labels))
 
-    def places(column: "pl.Series") -> "pl.Series":
+    def places(column: "pl.Series") -> "pl.Series":  # pragma: no cover  # in a thread of polars
         texts = column if dtype == pl.String else label_series(column)
         found = texts.cast(known, strict=False).to_physical().cast(pl.UInt32)
         # Most texts are labels as they are; the others are few, or few different ones.

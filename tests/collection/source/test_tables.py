@@ -14,6 +14,7 @@ from collection.source.opened import answers_from_values, open_table
 from shuffledp.collection.questions import categories
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.tables import reading, rows_of_numbers
+from shuffledp.core import labels
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.labels import (
@@ -401,6 +402,8 @@ def test_every_value_has_one_label(value, filler):
 
 def test_whole_floats_lose_their_fraction_and_negative_zero_its_sign():
     assert [label_of(value) for value in (1.0, 2.5, -0.0)] == ["1", "2.5", "0"]
+    assert label_of(np.int8(3)) == "3"
+    assert label_of(np.datetime64("2024-01-02T03:04")) == "2024-01-02 03:04:00"
 
 
 def test_missing_values_stay_missing():
@@ -457,3 +460,8 @@ def test_errors_become_one_line(error, message):
 def test_own_errors_pass():
     with pytest.raises(DomainError, match="mine"), reading("f"):
         raise DomainError("mine")
+
+
+@pytest.mark.parametrize(("mark", "text"), [(".", "1,234.5"), (",", "1.234,5")])
+def test_numbers_in_groups_have_one_decimal_mark(mark, text):
+    assert labels._with_points(pl.Series([text, None]), mark).to_list() == ["1234.5", None]
