@@ -5,6 +5,7 @@ import os
 import pkgutil
 import shutil
 import signal
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -52,14 +53,25 @@ collect_ignore = ["typed"]
 
 # Whole folders of long tests: sampled laws, long enumerations, every command that the pages show.
 _LONG = {"adversarial", "docs", "statistical"}
+# Of a function with more cases than this a third is quick, but in these folders all are.
+_MANY, _WHOLE = 8, {"golden", "meta", "end_to_end"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of some folders as slow."""
+    """Mark all tests of some folders as slow, and two thirds of the cases of a function of many."""
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if _LONG & set(item.path.relative_to(REPOSITORY).parts[:-1]):
+        folders = set(item.path.relative_to(REPOSITORY).parts[:-1])
+        if folders & _LONG:
             item.add_marker(pytest.mark.slow)
+        elif not folders & _WHOLE and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for several in cases.values():
+        if len(several) > _MANY:
+            for place, item in enumerate(several):
+                if place % 3:
+                    item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
