@@ -56,7 +56,7 @@ FEWER = {"2-rr": 10**6}
 
 @cache
 def upper_of_class(epsilon0, users, delta):
-    """Return what holds for any randomizer, once for all families."""
+    """Return the upper bound for any randomizer, computed once for all families."""
     profile = profiles.any_randomizer(epsilon0)
     return account_epsilon(profile, num_users=users, delta=delta, with_lower=False).upper
 

@@ -171,6 +171,12 @@ def test_all_that_was_asked_for_is_in_the_file(tmp_path, asked):
         (lambda text: text.replace("frequencies", "votes"), "is no plan .*'votes'"),
         (lambda text: text.replace('"k-rr"', '"x-rr"'), "randomizer 'x-rr' is not one of"),
         (lambda text: text.replace('"refused"', '"refused", "late"'), "names the law"),
+        (lambda text: text.replace('_epsilon": 0.5', '_epsilon": 0.01'), "target epsilon <= 0.01,"),
+        (lambda text: text.replace('_epsilon": 0.5', '_epsilon": -1.0'), "target_epsilon = -1"),
+        (lambda text: text.replace('"rounds": 1', '"rounds": 0'), "rounds = 0 is below 1"),
+        (lambda text: text.replace('_users": 100000', '_users": "all"'), "num_users = 'all'"),
+        (lambda text: text.replace('_delta": 1e-08', '_delta": 7'), "delta = 7"),
+        (lambda text: text.replace('"binding": "epsilon"', '"binding": "no"'), "binding = 'no'"),
     ],
 )
 def test_other_files_are_refused_in_one_line(tmp_path, change, message):
@@ -248,26 +254,6 @@ def test_files_whose_dummies_miss_the_target_are_refused(tmp_path, old, new, mes
     path = with_dummies().save(tmp_path / "plan.json")
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises((DataError, ParameterError, OutOfRegimeError), match=message):
-        sdp.Plan.load(path)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"target_epsilon": 1.0', '"target_epsilon": 0.01', "target epsilon <= 0.01, and its"),
-        ('"rounds": 1', '"rounds": 0', "rounds = 0 is below 1"),
-        ('"num_users": 1000', '"num_users": "many"', "num_users = 'many'"),
-        ('"target_delta": 1e-06', '"target_delta": 7', "delta = 7"),
-        ('"binding": "epsilon"', '"binding": "none"', "binding = 'none'"),
-    ],
-)
-def test_numbers_that_no_plan_has_are_refused(tmp_path, old, new, message):
-    question = sdp.Categories(["yes", "no"])
-    path = sdp.plan(question, num_users=1000, epsilon=1.0, delta=1e-6).save(tmp_path / "plan.json")
-    written = path.read_text()
-    assert old in written
-    path.write_text(written.replace(old, new))
-    with pytest.raises(DataError, match=message):
         sdp.Plan.load(path)
 
 

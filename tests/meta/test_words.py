@@ -25,13 +25,15 @@ BANNED = {
     r"^Of ": "Of all rounds.",
 }
 
-#: Begins a clause that stands for a noun, in the first line of a docstring.
-CLAUSE = re.compile(r"(What|Who|Whoever|How|Where|Whether)\b")
+#: In first lines of docstrings also a clause that stands for a noun; pages have such sentences.
+BANNED_FIRST = BANNED | {
+    r"^(What|Who|Whoever|How|Where|Whether)\b": "What a collection returns.",
+}
 
 
-def banned_forms(text: str) -> list[str]:
+def banned_forms(text: str, forms: dict[str, str] = BANNED) -> list[str]:
     """Patterns of the banned forms in a text."""
-    return [pattern for pattern in BANNED if re.search(pattern, text)]
+    return [pattern for pattern in forms if re.search(pattern, text)]
 
 
 def first_lines(source: str) -> Iterator[str]:
@@ -54,16 +56,16 @@ def help_texts(command: click.Command) -> Iterator[str]:
             yield from help_texts(subcommand)
 
 
-@pytest.mark.parametrize(("pattern", "example"), BANNED.items())
+@pytest.mark.parametrize(("pattern", "example"), BANNED_FIRST.items())
 def test_banned_forms_are_found(pattern, example):
-    assert pattern in banned_forms(example)
+    assert pattern in banned_forms(example, BANNED_FIRST)
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in SOURCE.iterdir()))
 def test_first_lines_of_docstrings(folder):
     path = SOURCE / folder
     found = {
-        line: banned_forms(line) + ["a clause"] * bool(CLAUSE.match(line))
+        line: banned_forms(line, BANNED_FIRST)
         for module in ([path] if path.suffix == ".py" else path.rglob("*.py"))
         for line in first_lines(module.read_text(encoding="utf-8"))
     }

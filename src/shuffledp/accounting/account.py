@@ -224,9 +224,9 @@ class Terms:
         profile = self.law()
         users = require_at_least("num_users", 1 if self.num_users is None else self.num_users, 1)
         honest = honest_users(users, self.honest_fraction)
+        how: Any = {"profile": profile, "dummies": dummies, "participation": self.participation}
         if self.sampled is None:
-            how: Any = {"num_users": honest, "participation": self.participation}
-            return ShuffledRelease(profile=profile, dummies=dummies, **how) * times
+            return ShuffledRelease(num_users=honest, **how) * times
         # Users are drawn without regard to honesty, so a batch holds about that share of honest
         # ones. Their number in a batch is certain only if all users are honest.
         if self.honest_fraction != 1.0:
@@ -235,9 +235,7 @@ class Terms:
                 "as sampled the fewest of them that a batch holds, which else is left to chance"
             )
         batch = require_at_least("sampled", self.sampled, 1)
-        drawn: Any = {"num_users": batch, "sampled_from": honest, "dummies": dummies}
-        drawn["participation"] = self.participation
-        return ShuffledRelease(profile=profile, **drawn) * times
+        return ShuffledRelease(num_users=batch, sampled_from=honest, **how) * times
 
     def law(self) -> LocalProfile:
         """Return the law of one report, from the one argument that states it."""

@@ -22,8 +22,6 @@ from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 _READING = {"missing": "error", "other": False, "clip": False, "separator": None}
 _READING |= {"truncate": False, **shared.WAYS}
 
-_SPENDS_NOTHING = "--seed simulates, and a simulation spends nothing: no --ledger"
-
 
 @cli.command(
     epilog="Example: shuffledp run answers.csv --column answer --domain yes,no,refused "
@@ -96,6 +94,8 @@ def run(
     """
     from shuffledp.collection.leakage import json_of_run
 
+    if ledger is not None and given["seed"] is not None:
+        raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
     files = {"plan": plan_file, "ledger": ledger}
     if shared.is_on_spark(given, processes):
         _run_on_spark(table, files, column, out, overwrite=overwrite, **given)
@@ -105,8 +105,6 @@ def run(
     intervals, about = shared.take_estimating(given)
     simulated = taken(given, "seed")
     liars, weighing = taken(given, "dishonest"), taken(given, "weight", "most_weight")
-    if ledger is not None and simulated["seed"] is not None:
-        raise click.UsageError(_SPENDS_NOTHING)
     ways = taken(given, *_READING)
     reading = {name: value for name, value in ways.items() if value != _READING[name]}
     is_uniform = given["shuffler"] == "uniform"
@@ -180,8 +178,6 @@ def _run_on_spark(
             "--engine spark carries a plan out, with the uniform shuffle: leave out "
             + ", ".join(unread)
         )
-    if ledger is not None and given["seed"] is not None:
-        raise click.UsageError(_SPENDS_NOTHING)
     reading = {
         name: given[name] for name in planned.question.reads if given[name] != _READING[name]
     }

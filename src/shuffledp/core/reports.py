@@ -215,7 +215,7 @@ def _added(first: _Either, second: _Either, *names: str) -> _Either:
     pairs = {name: (getattr(first, name), getattr(second, name)) for name in names}
     same_shape = all(np.shape(one) == np.shape(other) for one, other in pairs.values())
     if first.fingerprint != second.fingerprint or not same_shape:
-        shapes = [np.shape(getattr(each, names[0])) for each in (first, second)]
+        shapes = [np.shape(each) for each in pairs[names[0]]]
         raise FingerprintError(
             f"counts of the law {first.fingerprint!r}, shape {shapes[0]}, cannot be added to "
             f"counts of {second.fingerprint!r}, shape {shapes[1]}: estimate them apart, or "

@@ -208,7 +208,7 @@ def estimate_group_means(
     confidence : float
         Nominal coverage of each interval, in (0, 1).
     simultaneous : bool
-        True if the intervals of all g means, and those of all sizes, must hold at once with that
+        True if the intervals of all g means, and of all sizes, must hold at once with that
         confidence (Bonferroni), rather than each alone.
 
     Returns

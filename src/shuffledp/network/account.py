@@ -259,8 +259,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
     asked = None if several or rounds == AUTO else require_at_least("rounds", rounds, 0)
     walked = graph.largest_component()[0] if components == "largest" else graph
-    most = max(walked.num_users - 1, 0)
-    dishonest = require_at_least("num_dishonest", num_dishonest, 0, most)
+    dishonest = require_at_least("num_dishonest", num_dishonest, 0, walked.num_users - 1)
     mixing = NetworkMixing(
         walked,
         laziness=laziness,
@@ -279,7 +278,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
             asked = mixing.fewest_rounds(profile, within=within, **of_walk)
         numbers = [asked]
     mixing.position_bounds_at(numbers)  # one pass for all, which are kept
-    honest = max(mixing.graph.num_users - dishonest, 1)
+    honest = walked.num_users - dishonest
     about: dict[str, Any] = _about(mixing) | {
         "num_components": graph.num_components if components == "largest" else 1,
         "uniform_epsilon": account_epsilon(
