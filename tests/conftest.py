@@ -1,11 +1,16 @@
 """What every test shares: how Hypothesis searches, and where Chromium is."""
 
+import contextlib
+import functools
+import hashlib
 import importlib
+import itertools
 import os
 import pkgutil
 import shutil
 import signal
 from collections import defaultdict
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 import shuffledp
+from shuffledp.core import entropy
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -40,12 +46,59 @@ settings.register_profile(
     database=DirectoryBasedExampleDatabase(REPOSITORY / ".cache" / "hypothesis"),
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+_profile = os.environ.get("HYPOTHESIS_PROFILE", "gate")
+settings.load_profile(_profile)
 
 # Hypothesis draws from the constants of whatever modules are loaded by then. All of them, always:
 # else the examples would depend on which tests a worker process has run before.
 for _module in pkgutil.walk_packages(shuffledp.__path__, "shuffledp."):
     importlib.import_module(_module.name)
+
+
+# The gate draws the same secrets on every run, for the same reason: each test and each fixture has
+# its own, whatever ran before. Other processes, and `explore`, draw from the operating system.
+_PROCESS = os.getpid()
+_draws: list[tuple[str, Iterator[int]]] = [("", itertools.count())]
+
+
+@contextlib.contextmanager
+def _drawing(name: str) -> Generator[None]:
+    """Draw secrets that depend on ``name`` alone."""
+    _draws.append((name, itertools.count()))
+    try:
+        yield
+    finally:
+        _draws.pop()
+
+
+if _profile != "explore":
+    _from_operating_system = entropy._read_operating_system
+
+    @functools.wraps(_from_operating_system)
+    def _read(num_bytes: int) -> bytes:
+        """Return the next secret of the test."""
+        if os.getpid() != _PROCESS:
+            return _from_operating_system(num_bytes)
+        name, numbers = _draws[-1]
+        return hashlib.shake_256(f"{next(numbers)} {name}".encode()).digest(num_bytes)
+
+    entropy._read_operating_system = _read
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Name a test's secrets after it."""
+    with _drawing(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Name a fixture's secrets after it, and after the test or module that it belongs to."""
+    with _drawing(f"{request.node.nodeid} {fixturedef.argname} {request.param_index}"):
+        return (yield)
 
 
 # Checked by mypy alone: it reads files that nobody writes.
@@ -54,7 +107,7 @@ collect_ignore = ["typed"]
 # Whole folders of long tests: sampled laws, long enumerations, every command that the pages show.
 _LONG = {"adversarial", "docs", "statistical"}
 # Of a function with more cases than this a third is quick, but in these folders all are.
-_MANY, _WHOLE = 8, {"golden", "meta", "end_to_end"}
+_MANY, _WHOLE = 4, {"meta", "end_to_end"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -104,6 +104,7 @@ def reports_in(opened):
 
 
 # ---------------------------------------------------------------- faults
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_the_network_does_each_report_counts_once(deployed, tmp_path, seed):
     draw = Entropy.from_seed(seed).generator()

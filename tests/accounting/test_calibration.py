@@ -115,6 +115,7 @@ def test_targets_out_of_range(changes):
             least_users(rounds=1, profile=LocalProfile(epsilon0=1.0), **arguments)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.sampled_from(sorted(FAMILIES)),

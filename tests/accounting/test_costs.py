@@ -173,6 +173,7 @@ def test_basic_composition_is_not_computed_where_one_value_rules_it_out(monkeypa
     assert found.method == "composed k-rr-blanket"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", [1e-8, 1e-20])
 def test_rare_participants_compose_without_a_lattice_that_is_too_long(chance):
     """Their losses are rare and large; the lattice once had 7e10 points."""
@@ -247,6 +248,7 @@ def test_a_sum_of_nearly_certain_losses_is_not_composed(monkeypatch):
     assert rounds.lower >= rounds.upper * (1.0 - 1e-5)
 
 
+@pytest.mark.slow
 def test_tails_too_many_for_doubles_are_refused_before_anything_is_composed(monkeypatch):
     directions = []
     original = composition.convolve

@@ -221,6 +221,7 @@ def test_only_for_binary_randomized_response(profile):
         account_delta(profile, num_users=10, epsilon=0.5, method="binary-exact")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon0", "num_users", "shares"),
     [(0.3, 40, (1 - 1e-9, 0.5)), (1.0, 10**6, (1 - 1e-6, 0.999, 0.7)), (0.1, 10**15, (0.9, 1e-9))],

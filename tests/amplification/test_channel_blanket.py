@@ -169,6 +169,7 @@ def test_merged_outputs_hide_more_and_more_inputs_less(seed, zeros, num_users):
         assert upper_delta(rows[:2], num_users, 0.2) <= plain * 1.005 + 1e-11
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), num_users=st.sampled_from([3, 200, 10**6]))
 def test_more_users_and_more_delta_lower_epsilon(seed, num_users):

@@ -117,6 +117,7 @@ def channels():
             yield p, noisy(2, p, generator, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_users", [1, 2, 3, 4])
 def test_every_channel_is_below_its_bound(num_users):
     closest = 0.0

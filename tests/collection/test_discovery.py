@@ -202,6 +202,7 @@ def test_nothing_found_is_a_result(plan, tmp_path):
     assert result.to_json_dict()["estimates"] == []
 
 
+@pytest.mark.slow
 def test_every_round_loses_epsilon0_where_everybody_answers_all(among_dummies, tmp_path):
     how = {"epsilon": 2.0, "delta": 1e-6, "dummies": "shuffler", "max_epsilon0": 6.0}
     noisy = sdp.plan(sdp.HeavyHitters(max_bytes=2, most=2, bits=8), num_users=NUM_USERS, **how)
@@ -277,6 +278,7 @@ def test_dishonest_users_of_the_last_round(plan, among_dummies):
     assert result.largest_shift(7).tolist() == [pytest.approx(7 * influence / last)] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["plan", "among_dummies"])
 def test_as_many_liars_as_stated_have_a_false_text_found(which, request):
     plan = request.getfixturevalue(which)

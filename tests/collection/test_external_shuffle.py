@@ -29,6 +29,7 @@ def shuffled(pieces, *, seed=0, **arguments):
         return np.concatenate([first[:0], *blocks]), shuffle.scratch_bytes
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(
     sizes=st.lists(st.integers(0, 100), min_size=1, max_size=4),

@@ -73,6 +73,7 @@ def test_sums_of_users_draws_are_poisson():
     assert abs(np.cov(drawn[:, 0], drawn[:, 1])[0, 1]) < 5 * 2.8 / math.sqrt(3000)
 
 
+@pytest.mark.slow
 def test_one_user_sends_its_share():
     law = DummyLaw.from_text("poisson:0.5")
     entropy = Entropy.from_seed(7)

@@ -62,6 +62,7 @@ def installed(tmp_path):
     return Installed(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_upgrade_in_place_reaches_callers_whose_own_file_is_the_same(installed):
     assert installed.run(CALLER).stdout == (before := installed.run(CALLER).stdout)
     kept = installed.kept()

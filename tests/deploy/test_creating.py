@@ -70,6 +70,7 @@ def test_of_a_search_each_device_sends_in_every_round():
     assert sealed_sizes(plan)["x25519"] == report_size(terms.codec.num_report_bytes)
 
 
+@pytest.mark.slow
 def test_plans_that_devices_cannot_answer_are_refused():
     again = sdp.plan(CHOICE, num_users=500, epsilon=1.0, delta=1e-6, rounds=4)
     with pytest.raises(DataError, match="4 rounds about the same people"):

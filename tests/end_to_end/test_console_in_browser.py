@@ -41,6 +41,7 @@ def visit(browser):
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["", f"/{TASK.task_id.hex()}"])
 def test_it_fits_is_silent_and_can_be_read_aloud(visit, served, path):
     for width, scheme in SIZES:

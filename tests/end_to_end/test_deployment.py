@@ -477,6 +477,7 @@ def bucket(monkeypatch):
     assert left == []  # nothing stays once it is fetched
 
 
+@pytest.mark.slow
 def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket, clock, tmp_path):
     first, analyzer = free_address(4), free_address()
     create = [*CREATE, "--epoch", EPOCH, "--grace", "1s", "--shuffler", first]

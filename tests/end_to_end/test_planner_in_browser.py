@@ -22,6 +22,7 @@ def visit(browser):
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/?people=0"])
 def test_it_fits_is_silent_and_can_be_read_aloud(visit, url, path):
     for width, scheme in SIZES:
@@ -31,6 +32,7 @@ def test_it_fits_is_silent_and_can_be_read_aloud(visit, url, path):
         assert (violations(page), page.complaints) == ([], [])
 
 
+@pytest.mark.slow
 def test_the_slider_plans_anew_and_keeps_the_form(visit, url):
     page = visit()
     page.goto(url + "/")

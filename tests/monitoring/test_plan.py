@@ -189,6 +189,7 @@ def test_cautions(plan):
     assert "only the shuffler" in bare
 
 
+@pytest.mark.slow
 def test_where_delta_pays_for_everything():
     plan = plan_monitoring(**{**ASKED, "epsilon0": 0.1, "delta": 0.99})
     assert plan.central.upper == 0.0

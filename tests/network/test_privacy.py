@@ -136,6 +136,7 @@ def test_the_dishonest_take_the_largest_overlaps():
     assert alone.upper == account_epsilon(ANY, num_users=1, delta=1e-6).upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [ANY, BINARY])
 def test_single_is_never_worse_than_all(profile):
     generator = Entropy.from_seed(4).generator()

@@ -131,6 +131,7 @@ def test_fewest_rounds_are_enough_and_one_less_is_not(method, protocol):
     assert mixing.epsilon(ANY, rounds=rounds - 1, **ask).upper > 1.0499 * limit
 
 
+@pytest.mark.slow
 def test_exact_positions_are_as_good_as_eigenvalues():
     exact, spectral = (NetworkMixing(wheel(200), positions=name) for name in ("exact", "spectral"))
     for rounds in (4, 8, 11, 14):

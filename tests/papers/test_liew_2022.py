@@ -73,6 +73,7 @@ def test_figures_without_data(tmp_path, capsys):
     assert len(list(tmp_path.iterdir())) == 6
 
 
+@pytest.mark.slow
 def test_figures_on_graphs(tmp_path, folder):
     run("--data", folder, "--out", tmp_path, "--figure", "4", "6", "7")
     rounds = rows_of(tmp_path / "figure-4.csv")

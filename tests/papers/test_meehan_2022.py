@@ -58,6 +58,7 @@ def test_preservation(tmp_path):
     assert (tmp_path / "new" / "figure-7.csv").read_bytes() == first  # the seed is the same
 
 
+@pytest.mark.slow
 def test_maps(tmp_path):
     run("--out", tmp_path, "--figure", "1")
     rows = rows_of(tmp_path / "figure-1.csv")

@@ -38,6 +38,7 @@ def who_must_know(first_round, recipient, away):
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away", AWAY)
 def test_any_loss_becomes_known_wherever_the_report_could_have_gone(away):
     # Every set of letters from one user to another in one round is lost, one after the other.

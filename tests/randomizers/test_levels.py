@@ -160,6 +160,7 @@ class TestErrors:
 
 
 class TestDishonestUsers:
+    @pytest.mark.slow
     @pytest.mark.parametrize("sizes", [(9,), SIZES])
     def test_no_lie_moves_a_share_further(self, sizes):
         drawn = Entropy.from_seed(6).generator()

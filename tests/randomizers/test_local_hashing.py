@@ -441,6 +441,7 @@ class TestCounting:
         if data.size == law.num_possible_reports:
             assert set(found.tolist()) == {law.num_seeds}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("g", "k", "num_reports"), [(10007, 10**7, 4), (5, 3_000_000, 5)])
     def test_large_tables(self, g, k, num_reports):
         law = accountable_law(k, g)

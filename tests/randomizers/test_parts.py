@@ -135,6 +135,7 @@ class TestEstimates:
         ]
         assert found.standard_error == pytest.approx(expected, rel=0.05)
 
+    @pytest.mark.slow
     def test_the_standard_error_is_that_of_many_collections(self):
         sizes, num_users, times = (2, 3), 500, 2_000
         law, rows = SampledParts(sizes=sizes, epsilon0=2.0), rows_of((2, 3), 500)

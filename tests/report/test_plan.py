@@ -124,6 +124,7 @@ def test_a_plan_with_dummies_states_three_guarantees_and_all_errors(hidden_plan)
     assert len(of_class(drawn(curve), "trace")) == 2
 
 
+@pytest.mark.slow
 def test_what_is_left_without_the_shuffler_is_of_all_rounds():
     asked = {"num_users": 10_000, "epsilon": 1.0, "delta": 1e-6, "rounds": 3}
     text = str(sdp.plan(sdp.Categories(range(4)), dummies="shuffler", max_epsilon0=8.0, **asked))

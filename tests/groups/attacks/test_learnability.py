@@ -204,6 +204,7 @@ def test_a_road_with_one_step_is_learnt_as_by_moving_averages():
         assert found["raw", measure] < found["within groups", measure] < found["uniform", measure]
 
 
+@pytest.mark.slow
 def test_households_do_not_hide_the_law_of_a_town():
     # Trees follow households of 8, which agree; what is asked for is the law of 41 households.
     homes = np.repeat(np.arange(250), 8)

@@ -51,6 +51,7 @@ def channels(draw):
     return channel, counts, law, draw(st.integers(0, 1)), draw(st.sampled_from([2.4e7, 300.0]))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(channels())
 def test_all_reports_of_any_channel(case):
@@ -122,6 +123,7 @@ def test_five_values_within_a_hundredth(num_users):
     assert exact.lower - found.lower < 0.01 * leaked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain_size", "sizes"), [(3, (25_000, 25_300, 30_000, 10**6, 10**9)), (4, (200, 203, 10**6))]
 )
@@ -137,6 +139,7 @@ def test_what_is_reported_does_not_jump_where_listing_ends(domain_size, sizes):
         last = found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [None, [0.3334, 0.3333, 0.3333]])
 def test_names_of_values_do_not_matter(prior):
     """Another outcome is implied, another guess the base."""

@@ -48,6 +48,7 @@ def test_a_target_that_everything_meets():
     assert found == LARGEST_EPSILON0
 
 
+@pytest.mark.slow
 def test_a_target_beyond_which_the_guarantee_stops_being_worth_anything():
     """At epsilon0 = 12 delta(3.4) is small enough, but only the local guarantee is claimed."""
 
