@@ -98,7 +98,8 @@ def _parts(
     for number, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise DataError(
-                f"row {number + 1} of {origin} has {len(row)} cells, the first {len(rows[0])}"
+                f"row {number + 1} of {origin} has {len(row)} cells, the first {len(rows[0])}: "
+                "give all as many"
             )
     inputs = outputs = None
     if (has_header and (corner == "" or len(grid[0]) == len(rows[0]) - 1)) or any(
@@ -111,7 +112,8 @@ def _parts(
         outputs = grid[0][len(grid[0]) > len(rows[0]) and inputs is not None :]
         if len(outputs) != len(rows[0]):
             raise DataError(
-                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries"
+                f"{origin} names {len(outputs)} outputs and has {len(rows[0])} columns of entries: "
+                "name each column once"
             )
     return inputs, outputs, rows
 

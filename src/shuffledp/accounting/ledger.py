@@ -161,7 +161,7 @@ class Ledger:
         keys = [entry.key for entry in self.entries if entry.key]
         if len(keys) != len(set(keys)):
             repeated = next(key for key in keys if keys.count(key) > 1)
-            raise ParameterError(f"key = {repeated!r} stands twice in the ledger")
+            raise ParameterError(f"key = {repeated!r} stands twice in the ledger: rename one")
 
     def __repr__(self) -> str:
         budget = f"epsilon={self.epsilon:.6g}, delta={self.delta:.6g}"
@@ -457,7 +457,10 @@ def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:
         if converted < upper:
             upper, method = max(round_up(converted, operations=2), 0.0), "renyi filter"
     if math.isinf(upper):
-        raise OutOfRegimeError("a release here has no finite epsilon and no Renyi divergence")
+        raise OutOfRegimeError(
+            "a release here has no finite epsilon and no Renyi divergence: state what it "
+            "guarantees with StatedRelease(epsilon=..., delta=...)"
+        )
     return Bound(
         lower=None,
         upper=upper,

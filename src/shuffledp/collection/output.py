@@ -198,7 +198,8 @@ def _require_own(folder: Path, named: Path) -> list[str]:
     for name, state in sorted(_files(folder).items()):
         if name != MARKER_FILE and written.get(name) != state:
             raise OutputError(
-                f"folder {named} is not overwritten: {name!r} is no result, or was changed"
+                f"folder {named} is not overwritten: {name!r} is no result, or was changed: "
+                "choose another"
             )
     return list(written)
 

@@ -57,7 +57,8 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
     table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     if COLUMN not in table.columns:
         raise DataError(
-            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)})"
+            f"the table has no column {COLUMN!r} (its columns: {', '.join(table.columns)}): "
+            "rename the one with the reports"
         )
     column = table.get_column(COLUMN)
     if count := column.null_count():

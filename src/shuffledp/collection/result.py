@@ -120,6 +120,12 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         Title, question and organisation, for the report.
     weights : Weights, optional
         Public weights by which ``num_users`` of all users were drawn.
+    dishonest : int, optional
+        Number of dishonest users that statements about them assume; None: one of 100.
+    attack : Attack, optional
+        Attack by these users that the run simulated.
+    shift_by_one : array, optional
+        Largest change of each estimate by one user; None: that of the question.
 
     Raises
     ------

@@ -72,7 +72,7 @@ def require_delta(value: SupportsFloat, *, name: str = "delta") -> float:
 
 def require_open_unit(name: str, value: SupportsFloat) -> float:
     """Return ``value`` as a float if it lies in (0, 1), else raise `ParameterError`."""
-    return _between(name, value, 0.0, 1.0, said="in (0, 1)")
+    return _between(name, value, 0.0, 1.0, said="in (0, 1): give a number between the two")
 
 
 def require_at_least(

@@ -127,7 +127,7 @@ def _names(
     for name in (id_column, *names):
         if name not in frame.columns:
             shown = ", ".join(frame.columns)
-            raise DataError(f"the frame has no column {name!r} (its columns: {shown})")
+            raise DataError(f"the frame has no column {name!r} (its columns: {shown}): name one")
     dtype = frame.schema[id_column].dataType
     if not isinstance(dtype, IntegralType | StringType):
         raise ParameterError(

@@ -120,7 +120,9 @@ class Terms:
             require_whole(name, getattr(self, name), first, end)
         require_whole("least_registered", self.least_registered, 1, self.num_users + 1)
         if (number := len(self.slots)) != self.num_users:
-            raise ParameterError(f"slots has {number} items, not num_users = {self.num_users}")
+            raise ParameterError(
+                f"slots has {number} items, not num_users = {self.num_users}: give one a user"
+            )
         for user, number in enumerate(self.slots):
             require_whole(f"slots[{user}]", number, 1, _MOST + 1)
         if self.laziness != (nearest := nearest_laziness(self.laziness)):
@@ -245,7 +247,10 @@ class Terms:
             )
         version = given.pop("version")
         if version != VERSION:
-            raise ParameterError(f"the terms have version {version!r}, this program {VERSION}")
+            raise ParameterError(
+                f"the terms have version {version!r}, this program {VERSION}: use the shuffledp "
+                "that wrote them"
+            )
         try:
             given |= {name: bytes.fromhex(given[name]) for name in _BYTE_FIELDS}
             given["slots"] = tuple(given["slots"])

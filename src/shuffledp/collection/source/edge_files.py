@@ -157,12 +157,14 @@ def read_ids(path: str | PathLike[str], column: str, **ways: Any) -> list[str]:
     missing = (labels.is_null() | labels.is_in([*NOBODY, *source.declared])).arg_true()
     if len(missing):
         raise DataError(
-            f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack one)"
+            f"row {missing[0] + 1:,} of {where} has no identifier ({len(missing):,} rows lack "
+            "one): fill it in, or leave the row out"
         )
     if labels.n_unique() < len(labels):
         twice = labels.filter(labels.is_duplicated())[0]
         rows = (labels == twice).arg_true()
         raise DataError(
-            f"rows {rows[0] + 1:,} and {rows[1] + 1:,} of {where} hold one identifier {twice!r}"
+            f"rows {rows[0] + 1:,} and {rows[1] + 1:,} of {where} hold one identifier {twice!r}: "
+            "leave one row a person"
         )
     return [str(text) for text in labels]
