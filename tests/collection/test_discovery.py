@@ -307,7 +307,8 @@ def test_liars_who_are_many_move_a_share_by_nearly_the_largest_shift(which, requ
         assert said in page
         assert said in " ".join(str(result).split())
     shown = result.to_json_dict()["dishonest"]
-    assert shown["forced_by"] == plan.to_json_dict()["dishonest"]["forced_by"]
+    # Rounds in which fewer bins were in use have lower counts to reach.
+    assert 0.5 < shown["forced_by"] / plan.to_json_dict()["dishonest"]["forced_by"] <= 1.1
     assert shown["attack"]["shift"] == result.attack.shift
 
 
@@ -321,6 +322,21 @@ def test_a_text_of_the_stated_share_is_found_whatever_some_send(plan):
     assert hidden["found_share"] is None
     words = str(sdp.plan(ASKED, num_users=NUM_USERS, epsilon=2.0, delta=1e-6, dishonest=NUM_USERS))
     assert "can keep any text from being found" in words
+
+
+def test_a_result_counts_what_crowded_a_text_out():
+    asked = sdp.HeavyHitters(max_bytes=1, most=2, bits=8)
+    how = {"num_users": NUM_USERS, "epsilon": 2.0, "delta": 1e-6, "dummies": "shuffler"}
+    plan = sdp.plan(asked, no_local_noise=True, dishonest=20, **how)
+    assert plan.dishonest_prospects["found_share"] < 0.3
+    assert "0.95 at least, unless too many prefixes have more" in " ".join(str(plan).split())
+    few = sdp.run(plan, ["a"] * 2_000 + ["b"] * 2_000, seed=1, dishonest=20)
+    assert few.dishonest_prospects["found_share"] < 0.3
+    # Somebody must be crowded out, whose share is below the one that the result states.
+    many = sdp.run(plan, ["a"] * 1_400 + ["b"] * 1_320 + ["c"] * 1_280, seed=1, dishonest=20)
+    assert "c" not in many.domain
+    assert 0.32 < many.dishonest_prospects["found_share"] < 0.37
+    assert "unless too many" not in " ".join(str(many).split())
 
 
 def test_a_plan_takes_the_step_with_which_it_finds_the_smallest_share():

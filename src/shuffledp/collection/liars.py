@@ -108,8 +108,9 @@ class Influenced:
     @property
     def dishonest_prospects(self) -> dict[str, Any]:
         """Further effects of ``num_dishonest`` users on a search for texts; else empty."""
-        of = self.randomizer, self.num_users, self.dummies
-        found: dict[str, Any] = self.question.dishonest_prospects(self.num_dishonest, *of)
+        of = self.num_dishonest, self.randomizer, self.num_users, self.dummies
+        seen = getattr(self, "estimates", None)
+        found: dict[str, Any] = self.question.dishonest_prospects(*of, estimates=seen)
         return found
 
     def _dishonest_json(self) -> dict[str, object]:

@@ -5,6 +5,9 @@ from typing import Any
 
 from shuffledp.report.formatting import given, rounded
 
+#: What a plan cannot know of a search.
+UNLESS = ", unless too many prefixes have more"
+
 
 def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return names and texts of facts about a search for texts; empty for other questions."""
@@ -19,7 +22,7 @@ def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
         percent = rounded(100.0 * share, up=True)
         said = f"each text that {percent}% of the users have, with probability 0.95 at least"
         if not any(each["num_left"] for each in rounds):  # a plan
-            said += ", unless too many prefixes have more"
+            said += UNLESS
     if left := found.get("left"):  # a search among devices
         return [
             ("rounds", f"{len(rounds)} done, of {numbers} users and up to {max(bins):,} bins each"),

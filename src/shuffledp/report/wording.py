@@ -15,6 +15,7 @@ from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
+from shuffledp.report.discovery import UNLESS
 from shuffledp.report.formatting import (
     best_guess,
     brief,
@@ -366,6 +367,7 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
             percent = rounded(100.0 * share, up=True)
             hidden = (
                 f"despite {number:,} a text that {percent}% of the users have is found, {limit}"
+                f"{'' if hasattr(subject, 'estimates') else UNLESS}"
             )
         rows += [("forced texts", forced), ("hidden texts", hidden)]
     return rows

@@ -290,9 +290,14 @@ class HeavyHitters(question.Shares):
         """Return for each round the number of dishonest users who can have a false text found."""
         return forcing(self._planned(*of))
 
-    def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:
+    def dishonest_prospects(
+        self, num_dishonest: int, *of: Any, estimates: FoundTexts | None = None
+    ) -> dict[str, Any]:
         """Return the number of users who force a false text, and the share found despite liars."""
-        rounds = self._planned(*of)
+        (law, _, dummies), rounds = of, self._planned(*of)
+        # Least counts of rounds that are done hold all reports that crowded a text out.
+        for place, each in enumerate(estimates.discovery.rounds if estimates else ()):
+            rounds[place] = self.bin_law(law, each.num_users, dummies), each
         enough, (law, _) = forcing(rounds), rounds[0]
         forced_by = max(enough) if law.dummies else sum(enough)
         despite = finite(share_despite(rounds, num_dishonest))

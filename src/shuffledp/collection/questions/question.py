@@ -169,8 +169,11 @@ class Question(Protocol[Estimates_co]):
         report: NDArray[Any] = randomizer.report_for(place)
         return report
 
-    def dishonest_prospects(self, num_dishonest: int, *of: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Return further effects of dishonest users, JSON values by key, as `prospects`."""
+    def dishonest_prospects(self, *of: Any, **seen: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Return further effects of a number of dishonest users, JSON values by key.
+
+        For a plan, given the arguments of `prospects`; for a result, given ``estimates``, too.
+        """
         return {}
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
