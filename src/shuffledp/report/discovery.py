@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shuffledp.report.formatting import given, rounded
-
-#: What a plan cannot know of a search.
-UNLESS = ", unless too many prefixes have more"
+from shuffledp.report.formatting import UNLESS, given, rounded
 
 
 def rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
-from shuffledp.report.discovery import UNLESS
 from shuffledp.report.formatting import (
+    UNLESS,
     best_guess,
     brief,
     counted,
