@@ -1,4 +1,4 @@
-"""What every test shares: how Hypothesis searches, and where Chromium is."""
+"""Shared by all tests: search of Hypothesis, fixed secrets, the choice of quick tests, Chromium."""
 
 import contextlib
 import functools

@@ -78,6 +78,10 @@ def test_the_last_result_has_the_texts_and_all_rounds(search):
     assert found.estimates.discovery.found_share < 0.05
     assert any("sends in every round" in each for each in found.guarantee.bound.assumptions)
     assert "not yet texts" in str(results[0][0])
+    # What may crowd a text out in rounds to come is unknown.
+    first, last = (" ".join(str(each[0]).split()) for each in (results[0], results[-1]))
+    assert "0.95 at least, unless too many prefixes have more" in first
+    assert "unless too many" not in last
 
 
 def test_each_round_states_the_guarantee_of_the_whole_search(search):

@@ -99,7 +99,7 @@ def _parts(
         if len(row) != len(rows[0]):
             raise DataError(
                 f"row {number + 1} of {origin} has {len(row)} cells, the first {len(rows[0])}: "
-                "give all as many"
+                "give all rows the same number"
             )
     inputs = outputs = None
     if (has_header and (corner == "" or len(grid[0]) == len(rows[0]) - 1)) or any(

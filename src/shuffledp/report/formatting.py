@@ -14,9 +14,6 @@ from markupsafe import Markup
 
 from shuffledp.core.display import visible
 
-#: Condition on the shares that a planned search finds, which only its result can check.
-UNLESS = ", unless too many prefixes have more"
-
 _JOINERS = "\u200d\ufe0f"  # never leave one dangling at a cut
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 

@@ -16,7 +16,6 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.report.formatting import (
-    UNLESS,
     best_guess,
     brief,
     counted,
@@ -359,18 +358,11 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
         label = shorten(attack.label, _LONGEST_NAMED).replace("\u2026", "...")
         text += f"; here they moved {shown_label(label)} by {moved}{'%' * is_share}"
     rows = [("dishonest users", text)]
-    if found := subject.dishonest_prospects:
-        limit = "with probability 0.95 at least"
-        forced = f"{found['forced_by']:,} can have a text of theirs found, {limit}"
-        hidden = f"{number:,} can keep any text from being found"
-        if (share := found["found_share"]) is not None:
-            percent = rounded(100.0 * share, up=True)
-            hidden = (
-                f"despite {number:,} a text that {percent}% of the users have is found, {limit}"
-                f"{'' if hasattr(subject, 'estimates') else UNLESS}"
-            )
-        rows += [("forced texts", forced), ("hidden texts", hidden)]
-    return rows
+    if not (found := subject.dishonest_prospects):
+        return rows
+    from shuffledp.report import discovery
+
+    return rows + discovery.dishonest_rows(found, number, getattr(subject, "estimates", None))
 
 
 def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

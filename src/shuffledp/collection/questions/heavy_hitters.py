@@ -271,6 +271,12 @@ class HeavyHitters(question.Shares):
         p, q = randomizer.support_probabilities
         return BinLaw(p, q, num_users, next(iter(dummies), None))
 
+    def _done(
+        self, randomizer: Any, rounds: Iterable[Round], dummies: question.Laws
+    ) -> list[tuple[BinLaw, Round]]:
+        """Return rounds that are done, each with its law of a bin."""
+        return [(self.bin_law(randomizer, each.num_users, dummies), each) for each in rounds]
+
     def _planned(
         self, randomizer: Any, num_users: int, dummies: question.Laws
     ) -> list[tuple[BinLaw, Round]]:
@@ -294,10 +300,10 @@ class HeavyHitters(question.Shares):
         self, num_dishonest: int, *of: Any, estimates: FoundTexts | None = None
     ) -> dict[str, Any]:
         """Return the number of users who force a false text, and the share found despite liars."""
-        (law, _, dummies), rounds = of, self._planned(*of)
-        # Least counts of rounds that are done hold all reports that crowded a text out.
-        for place, each in enumerate(estimates.discovery.rounds if estimates else ()):
-            rounds[place] = self.bin_law(law, each.num_users, dummies), each
+        rounds = self._planned(*of)
+        if estimates is not None:  # whose least counts hold all that crowded a text out
+            done = self._done(of[0], estimates.discovery.rounds, of[2])
+            rounds[: len(done)] = done
         enough, (law, _) = forcing(rounds), rounds[0]
         forced_by = max(enough) if law.dummies else sum(enough)
         despite = finite(share_despite(rounds, num_dishonest))
@@ -326,7 +332,7 @@ class HeavyHitters(question.Shares):
         is_last = self.number == self.num_rounds - 1
         here = self.bin_law(law, counts.num_reports, laws)
         kept, facts = left_by(counts.support[: len(bins)], here, self.most, is_last=is_last)
-        done = [(self.bin_law(law, each.num_users, laws), each) for each in self.search.done]
+        done = self._done(law, self.search.done, laws)
         how: Any = {"num_users": aggregate.num_reports, "options": options}
         return self.found_in(law, counts, bins, kept, [*done, (here, facts)], **how)
 

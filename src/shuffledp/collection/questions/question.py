@@ -169,11 +169,14 @@ class Question(Protocol[Estimates_co]):
         report: NDArray[Any] = randomizer.report_for(place)
         return report
 
-    def dishonest_prospects(self, *of: Any, **seen: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Return further effects of a number of dishonest users, JSON values by key.
+    def dishonest_prospects(
+        self, num_dishonest: int, *of: Any, estimates: Any = None
+    ) -> dict[str, Any]:
+        """Return further effects of dishonest users, JSON values by key.
 
-        For a plan, given the arguments of `prospects`; for a result, given ``estimates``, too.
+        ``of`` are the arguments of `prospects`; ``estimates`` those of a result, None for a plan.
         """
+        del num_dishonest, of, estimates
         return {}
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
