@@ -35,7 +35,8 @@ demo: $(VENV)/.runtime ## set up, then run the main job on two real surveys
 	@$(BIN)/shuffledp demo --out $(DEMO)
 
 # Set-up takes one core, and so does each check: these run side by side, and tests after them.
-SET_UP_AND_CHECK = $(MAKE) --jobs 2 setup programs && $(MAKE) spark && $(MAKE) --jobs 3 --output-sync=target check
+SET_UP_AND_CHECK = $(MAKE) --jobs 2 setup programs && echo "Checking the sources, and adding Apache Spark where it is missing ..." \
+	&& $(MAKE) --jobs 3 --output-sync=target spark check
 
 SURVEY := survey-trial
 # A task of one question that people answer within five minutes, in trials: $(1) its name, $(2) the question, $(3) its kind.
@@ -89,7 +90,8 @@ lint: $(VENV)/.dev ## format, lint and spelling
 	@$(BIN)/ruff check
 	@$(BIN)/codespell *.md changelog.d docs src
 
-types: $(VENV)/.dev ## mypy --strict on the package
+# It reads what is installed of Apache Spark: all of it or nothing.
+types: $(VENV)/.dev $(filter spark,$(MAKECMDGOALS)) ## mypy --strict on the package
 	@$(BIN)/mypy
 
 contracts: $(VENV)/.dev ## who may import whom
@@ -154,7 +156,7 @@ programs:
 # Apache Spark comes as 434 MB of source archive, which is no reason to have no other test.
 spark: $(VENV)/.dev ## add Apache Spark, for its tests
 	@test $(VENV)/.spark -nt constraints-spark.txt || { \
-		echo "Adding Apache Spark, once: some minutes ..."; \
+		echo "Adding Apache Spark, once ..."; \
 		$(PIP) --require-hashes --no-deps --requirement constraints-spark.txt \
 			&& touch $(VENV)/.spark || echo "pip could not install it: its tests are skipped."; }
 

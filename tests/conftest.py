@@ -106,8 +106,8 @@ collect_ignore = ["typed"]
 
 # Whole folders of long tests: sampled laws, long enumerations, every command that the pages show.
 _LONG = {"adversarial", "docs", "statistical"}
-# Of a function with more cases than this a third is quick, but in these folders all are.
-_MANY, _WHOLE = 4, {"meta", "end_to_end"}
+# Of a function with more cases than this a third is quick, but of rules of the project all are.
+_MANY = 4
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -118,7 +118,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folders = set(item.path.relative_to(REPOSITORY).parts[:-1])
         if folders & _LONG:
             item.add_marker(pytest.mark.slow)
-        elif not folders & _WHOLE and not item.get_closest_marker("slow"):
+        elif "meta" not in folders and not item.get_closest_marker("slow"):
             cases[item.nodeid.partition("[")[0]].append(item)
     for several in cases.values():
         if len(several) > _MANY:

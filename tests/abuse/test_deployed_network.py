@@ -118,6 +118,7 @@ def test_whatever_the_network_does_each_report_counts_once(deployed, tmp_path, s
     assert counts["accepted"] >= len(sent)  # a copy is answered as the first one was
 
 
+@pytest.mark.slow
 def test_what_the_network_loses_for_good_is_not_counted_as_there(deployed, tmp_path):
     """It says in the shuffler's name that it has the report: nobody can tell, and n is smaller."""
     is_lying = [False]
@@ -168,6 +169,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.slow
 def test_changed_answers_are_refused_and_the_report_is_sent_again(deployed):
     changes = {}
 
@@ -188,6 +190,7 @@ def test_changed_answers_are_refused_and_the_report_is_sent_again(deployed):
             assert client.kept() == kept
 
 
+@pytest.mark.slow
 def test_a_network_that_loses_everything_costs_patience_only(deployed):
     deployed(fate=lambda _number, _path: LOSE)
     with Client(read_task(Path("task/task.bin")), "a.db") as client:

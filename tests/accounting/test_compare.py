@@ -201,6 +201,7 @@ def test_too_many_users_are_refused_as_the_accountant_does():
         compare_scenario(Scenario(epsilon0=1.0, num_users=10**15 + 1, delta=1e-6))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     epsilon0=st.floats(0.0, 12.0),

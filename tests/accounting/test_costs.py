@@ -72,6 +72,7 @@ def test_no_pair_needs_many_nodes_however_far_out(monkeypatch, epsilon0, num_use
             assert nodes[0] <= 2000, (share, ones)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon0", "num_users", "delta"),
     [(0.01, 10**6, 1e-6), (8.0, 10**5, 1e-6), (1.0, 10**9, 1e-6)],
@@ -94,6 +95,7 @@ def test_binary_far_below_all_doubles_is_left_by_a_chernoff_bound(divergences):
     assert divergences[0] <= 1_000
 
 
+@pytest.mark.slow
 def test_composed_binary_rounds_take_a_bounded_number_of_divergences(divergences):
     release = ShuffledRelease(profile=k_rr(0.01, 2), num_users=999_983)
     bound = (release * 10).epsilon(1e-6)
@@ -325,6 +327,7 @@ def test_a_contour_leaves_out_values_that_never_occur(monkeypatch):
     assert max(unseen) <= 1e-14
 
 
+@pytest.mark.slow
 def test_a_point_of_a_curve_takes_one_contour(monkeypatch):
     """A first try at a width of 1e-4 was in vain for most points."""
     widths = []

@@ -51,6 +51,7 @@ def test_a_limit_of_dummies_is_kept():
         least_dummies(BARE, epsilon=1.0, delta=1e-6, most_half_width=26)
 
 
+@pytest.mark.slow
 def test_what_no_table_reaches_is_refused_with_what_would_do():
     with pytest.raises(InfeasibleTargetError, match=r"half width 21,640.* raise epsilon to 0.0013"):
         least_dummies(BARE, epsilon=0.001, delta=1e-8)

@@ -152,6 +152,7 @@ def test_reports_that_hide_nothing_have_no_renyi_divergence_worth_adding():
     assert Ledger(epsilon=400.0, delta=1e-6).cost(loud).upper == pytest.approx(300.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=settings().max_examples // 4)
 @given(
     epsilon=st.floats(0.05, 5.0),
@@ -280,6 +281,7 @@ def test_orders_suit_the_budget_and_stay():
     assert Ledger(epsilon=1.0, delta=0.0, order=7.0).spend(ONCE).spent.upper == 0.25
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.floats(1e-6, 100.0),
     delta=st.floats(0.0, 0.5),

@@ -195,6 +195,7 @@ def test_two_programs_at_once_lose_nothing(path):
     assert ledger.total == SMALL * 80
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_killed_at_any_moment_the_file_is_whole_and_nothing_is_lost_or_spent_twice(path):
     confirmed = -1

@@ -150,6 +150,7 @@ def test_clones_at_a_million_million_users():
 # ------------------------------------------------------------------ inversion
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.integers(1, 10**15),

@@ -81,6 +81,7 @@ def test_one_user_is_as_private_as_the_channel():
 # ------------------------------------------------------------------ independent sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_users", [7, 15])
 def test_it_is_the_largest_listed_sum_over_pairs(num_users):
     for seed in range(6):

@@ -219,6 +219,7 @@ def test_k_rr_with_absurdly_many_answers_is_no_crash():
         assert 0.0 < bound.upper <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon0", [0.05, LONG(0.4), 1.0, LONG(3.0), 12.0])
 @pytest.mark.parametrize("num_users", [1, 100, LONG(3000)])
 def test_best_is_the_smallest_of_all(epsilon0, num_users):

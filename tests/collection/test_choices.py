@@ -172,6 +172,7 @@ def test_the_same_error_without_a_shuffler():
     assert planned().local_model.epsilon_for_same_error < 40.0
 
 
+@pytest.mark.slow
 def test_errors_at_other_targets_are_those_of_plans_for_them():
     plan = planned(max_epsilon0=2.0, num_users=1000)
     points = plan.errors_by_epsilon()

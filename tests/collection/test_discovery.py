@@ -228,6 +228,7 @@ def test_without_dummies_a_user_answers_one_round(plan):
     assert plan.guarantee.num_users == NUM_USERS
 
 
+@pytest.mark.slow
 def test_a_plan_is_saved_and_loaded(plan, among_dummies, tmp_path):
     for each in (plan, among_dummies):
         loaded = sdp.Plan.load(each.save(tmp_path / "plan.json"))

@@ -131,6 +131,7 @@ class TestPlan:
                 plan.expected_population_standard_error, rel=0.02
             )
 
+    @pytest.mark.slow
     def test_it_is_saved(self, tmp_path):
         question = sdp.Distribution(bins=64, limits=(0, 1), quantiles=(0.1,))
         for how in ({}, {"dummies": "shuffler", "max_epsilon0": 6.0}):

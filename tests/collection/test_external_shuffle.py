@@ -194,6 +194,7 @@ print(shuffle.scratch_bytes, (peak_kib() - before) * 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in /proc on Linux only")
 def test_memory_stays_below_the_limit():
     outcome = subprocess.run(

@@ -82,6 +82,7 @@ def test_a_guarantee_is_never_below_what_is_exact():
     assert accounts(result)["strong"].both.lower <= upper < 1.0
 
 
+@pytest.mark.slow
 def test_a_network_hides_nearly_as_well_as_a_shuffler():
     graph = random_regular_graph(300, 8, Entropy.from_seed(2))
     arrangement = NetworkShuffling(mixing=NetworkMixing(graph), rounds=25)

@@ -369,6 +369,7 @@ def test_dummies_of_a_shuffler_need_one_user():
     assert (plan.release().num_users, plan.release().dummies) == (1, plan.dummies[0])
 
 
+@pytest.mark.slow
 def test_rounds_and_other_shuffles_are_what_they_state():
     houses = [user // 4 for user in range(100)]
     near = groups.Groups.from_distance(houses, radius=1, metric="absolute")

@@ -75,6 +75,7 @@ def test_compiled_fisher_yates_does_what_plain_python_does(size, half_words, wid
     assert rows.tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bucket_bytes", [1, 8, 1000, 1 << 20])
 @given(
     rows=hnp.arrays(

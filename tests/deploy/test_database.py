@@ -127,6 +127,7 @@ MAIL = Layout(
 
 
 # Seeds by which SQLite 3.40 moves some rows to another page and leaves copies of them behind.
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 10, 12, 40])
 def test_nothing_of_what_was_deleted_is_left_by_a_rewrite(tmp_path, seed):
     generator, kept = Entropy.from_seed(seed).generator(), {}

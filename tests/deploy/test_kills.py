@@ -110,6 +110,7 @@ def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kil
     assert acknowledged <= set(released)
 
 
+@pytest.mark.slow
 @KILLS
 @ON_EACH
 def test_an_analyzer_says_each_batch_once_and_spends_once_for_it(tmp_path, engine, num_kills, draw):
@@ -148,6 +149,7 @@ def insisted(victim, message, draw, kills):
         kills -= kills > 0
 
 
+@pytest.mark.slow
 @KILLS
 @ON_EACH
 @EITHER

@@ -156,6 +156,7 @@ class Deployment(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
+@pytest.mark.slow
 def test_any_order_of_events():
     """On the clock of the machine, on each kind of database."""
     found = settings(

@@ -83,6 +83,7 @@ def test_reports_drawn_in_the_browser_have_the_law_of_the_package(page, name):
     assert p_value(drawn, expected) > FALSE_POSITIVE_RATE
 
 
+@pytest.mark.slow
 def test_another_answer_has_another_law(page):
     """Negative control: the test above finds reports on another answer."""
     entry = ENTRIES["k-rr"]
@@ -92,6 +93,7 @@ def test_another_answer_has_another_law(page):
     assert p_value(one, other) < FALSE_POSITIVE_RATE
 
 
+@pytest.mark.slow
 def test_reports_on_a_number_have_the_exact_law_of_the_piecewise_mechanism(page):
     """Its 678 outputs in 40 bins, cut where the law jumps; the law of another value is refused."""
     entry = ENTRIES["piecewise"]

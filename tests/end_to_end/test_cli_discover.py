@@ -115,6 +115,7 @@ def test_refusals(invoke, table, tmp_path, words, message):
     assert message.replace("_", "-") in said.replace("_", "-")
 
 
+@pytest.mark.slow
 def test_a_task_of_the_first_round_among_dummies(invoke, tmp_path):
     saved, out = tmp_path / "plan.json", tmp_path / "task"
     asked = ["--discover", "--max-bytes", "2", "--most", "2", "--dummies", "shuffler"]

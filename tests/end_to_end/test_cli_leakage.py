@@ -109,6 +109,7 @@ def test_a_prior_beside_a_strong_adversary(here, capsys):
     assert told["posterior"]["both"] < strong["posterior"]["both"]
 
 
+@pytest.mark.slow
 def test_a_worst_case_that_is_only_enclosed(capsys):
     run("--num-users", "3000", "--k", "4", "--p", "0.8", "--adversary", "strong")
     shown = capsys.readouterr().out

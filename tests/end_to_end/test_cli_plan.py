@@ -135,6 +135,7 @@ def test_what_is_left_without_the_shuffler_stands_beside_the_guarantee(capsys):
     )
 
 
+@pytest.mark.slow
 def test_what_is_left_without_the_shuffler_is_of_all_rounds(capsys):
     command = "plan --num-users 5000 --domain yes,no --epsilon 2 --delta 1e-8 --rounds 30"
     assert main([*command.split(), "--randomizer", "k-rr"]) == 0

@@ -81,6 +81,7 @@ def assert_refused_in_one_line(outcome):
 
 
 # Below the table of the report, and between it and the reports.
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1000, 20_000])
 def test_a_write_that_fails_leaves_nothing(tmp_path, limit):
     write_answers(tmp_path, 100_000)
@@ -100,6 +101,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filling", [1_000_000, 1_044_000])
 def test_a_full_disk_leaves_nothing(tmp_path, small_disk, filling):
     write_answers(tmp_path, 100_000)
@@ -141,6 +143,7 @@ def test_a_closed_pipe_ends_quietly():
 RESULTS = [*RUN, "--epsilon0", "1", "--out", "results"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["full", "pipe", "closed"])
 def test_results_that_are_complete_and_not_printed_are_a_success(tmp_path, how):
     write_answers(tmp_path, 1000)

@@ -121,6 +121,7 @@ def test_people_read_estimates_then_the_guarantee(here, capsys, name):
     assert "results/report.html" in captured.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_a_seed_gives_the_same_results_from_either_format(here, capsys, name):
     for suffix in ("csv", "parquet"):
@@ -333,6 +334,7 @@ def test_a_plan_of_every_kind(here, capsys, name):
     assert ("%" in error) == ("mean" not in name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_a_plan_as_json(here, capsys, name):
     assert main(["plan", "--num-users", "1200", *ASKED[name], *TARGET, "--json"]) == 0

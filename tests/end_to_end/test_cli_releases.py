@@ -71,6 +71,7 @@ def test_numbers_and_vectors_by_name(capsys):
         assert named["lower"] < named["upper"] < anyone
 
 
+@pytest.mark.slow
 def test_a_certificate(capsys):
     record = printed(
         capsys, "account", "--epsilon0", "1", "--num-users", "1000", *DELTA, "--certify"
@@ -98,6 +99,7 @@ def test_what_cannot_be_is_one_line(capsys, arguments, message):
     assert message in refused(capsys, "account", *arguments)
 
 
+@pytest.mark.slow
 def test_plan_finds_the_number_that_is_missing(capsys):
     target = ["--epsilon", "1", *DELTA]
     found = printed(capsys, "plan", "--num-users", "10000", "--rounds", "30", *target)

@@ -116,6 +116,7 @@ def test_shuffled_reports_are_written_on_request(here):
         assert [row["value"] for row in csv.DictReader(file)] == ["yes", "no", "refused"]
 
 
+@pytest.mark.slow
 def test_the_randomizer_and_its_epsilon0_can_be_fixed(here, capsys):
     fixed = ["--epsilon0", "2", "--delta", "1e-8"]
     assert run("--randomizer", "optimized-unary", "--json", target=fixed) == 0
@@ -265,6 +266,7 @@ def test_weak_promises_are_called_by_their_name_and_not_refused(here, capsys):
         assert not re.search(r"\bsafe\b", text)
 
 
+@pytest.mark.slow
 def test_a_large_delta_is_warned_about(here, capsys):
     assert run("--domain", "yes,no,refused", target=["--epsilon", "1", "--delta", "0.001"]) == 0
     assert "warning: delta = 0.001 is not below 1/num_users" in capsys.readouterr().err

@@ -72,6 +72,7 @@ def test_the_section_is_in_all_that_is_written(here, capsys, shuffler, methods):
         assert text in page.text
 
 
+@pytest.mark.slow
 def test_more_of_the_order_tells_more(here):
     found = []
     for alpha in ("0", "4", "40", "inf"):

@@ -74,6 +74,7 @@ def test_json_and_files_say_the_same(here, capsys):
     assert "Who has to be trusted." in report
 
 
+@pytest.mark.slow
 def test_more_rounds_hide_more(here):
     found = []
     for rounds in ("1", "6"):

@@ -53,6 +53,7 @@ def test_it_fits_is_silent_and_can_be_read_aloud(visit, served, path):
         assert all(each.startswith(home) for _, each in page.requests)
 
 
+@pytest.mark.slow
 def test_what_comes_in_is_shown_without_a_reload(visit, served):
     (known, url), page = served, visit()
     page.goto(url)

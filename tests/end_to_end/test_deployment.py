@@ -136,6 +136,7 @@ def test_devices_that_send_dummies_go_from_a_plan_to_a_report(answers, clock, ca
     assert abs(yes["frequency"] - TRUE_SHARE) < 8 * yes["standard_error"]
 
 
+@pytest.mark.slow
 def test_one_answer_among_dummies_goes_from_a_plan_to_a_report(answers, clock, capsys):
     """A batch of a single report, sent without noise: nobody else is needed to hide it."""
     planned = ["plan", "--num-users", "100", "--domain", "yes,no", "--epsilon", "1"]
@@ -290,6 +291,7 @@ def test_settings_are_checked_name_by_name(answers, capsys):
     assert "30s, 15m" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
     assert main([*CREATE, "--shuffler", free_address()]) == 0
     program = (
@@ -424,6 +426,7 @@ def test_a_fleet_reads_its_table_as_run_does(answers, capsys, monkeypatch, optio
         assert json.loads(printed.out)["num_sent"] == found
 
 
+@pytest.mark.slow
 def test_an_analyzer_waits_for_a_shuffler_that_is_away_and_ends_when_told(answers):
     shuffler, analyzer = free_address(), free_address()
     assert main([*CREATE, "--epoch", "2s", "--shuffler", shuffler, "--analyzer", analyzer]) == 0

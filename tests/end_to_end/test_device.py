@@ -205,6 +205,7 @@ def test_codes_admit_one_device_each(capsys):
     assert len(stored()) == 3
 
 
+@pytest.mark.slow
 def test_a_device_without_a_code_is_told_and_can_try_again(capsys):
     make_task("--codes", "2")
     assert "fewer reports an epoch than the least batch of 100" in capsys.readouterr().err
@@ -279,6 +280,7 @@ def test_a_plan_stands_for_question_and_randomizer(options, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_plans_of_several_messages_are_refused_by_name(capsys):
     how = ["--mean", "--range", "0,1", "--num-users", "4000", "--epsilon", "1", "--delta", "1e-7"]
     how += ["--dummies", "shuffler", "--no-local-noise", "--out", "plan.json"]
@@ -289,6 +291,7 @@ def test_plans_of_several_messages_are_refused_by_name(capsys):
     assert "plan without dummies" in said
 
 
+@pytest.mark.slow
 def test_plans_of_several_rounds_are_refused(capsys):
     plan_file(num_users=9_000, epsilon=1.0, rounds=4)
     assert create() == 2

@@ -41,6 +41,7 @@ CUT_OFF = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_cut_off_without_a_sign(browser, tmp_path, name):
     path = write_report(PAGES[name](), tmp_path / "page.html")

@@ -17,6 +17,7 @@ def plan(capsys, *arguments):
     return status, capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_json(capsys):
     status, printed = plan(capsys, "--epsilon0", 1, "--json")
     assert status == 0
@@ -45,6 +46,7 @@ def test_people_read_errors_and_guarantees_then_the_table_and_the_advice(capsys)
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 def test_a_central_target(capsys):
     status, printed = plan(capsys, "--epsilon", 0.5, "--json")
     assert status == 0

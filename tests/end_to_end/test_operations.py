@@ -63,6 +63,7 @@ def traces(folder, marks):
     }
 
 
+@pytest.mark.slow
 def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     addresses = shuffler, analyzer = free_address(), free_address()

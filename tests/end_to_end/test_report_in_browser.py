@@ -102,6 +102,7 @@ def test_it_opens_without_network_complaint_or_sideways_scrolling(
     assert widths[0] <= widths[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [DESKTOP, SMALL_PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_so_do_reports_of_means(visit, means_report, size, scheme):
@@ -240,6 +241,7 @@ def network_report(tmp_path_factory) -> Path:
     return folder / "results" / "report.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["means_report", "long_report", "network_report"])
 def test_numbers_never_break_across_lines_on_a_phone(visit, request, name):
     opened = visit(request.getfixturevalue(name), size=PHONE)
@@ -257,6 +259,7 @@ def test_a_simulation_shows_its_banner_and_a_real_run_has_none(visit, hostile_re
     assert visit(long_report).page.locator(".banner.alert").count() == 0
 
 
+@pytest.mark.slow
 def test_of_a_thousand_answers_thirty_are_drawn_and_all_are_listed(visit, long_report):
     opened = visit(long_report, size=SMALL_PHONE)
     page = opened.page

@@ -109,6 +109,7 @@ def test_the_law_with_the_smallest_error_is_taken(plan):
     assert asked.standard_errors.max() > plan.standard_errors.max()
 
 
+@pytest.mark.slow
 def test_with_many_changes_only_one_law_is_left():
     many = plan_monitoring(**{**ASKED, "periods": 70, "max_changes": 63})
     assert many.design.protocol == "sampled-change"
@@ -159,6 +160,7 @@ def test_the_comparison_is_at_the_same_guarantees(plan):
     assert compared.few_answers.local_epsilon <= plan.design.epsilon0
 
 
+@pytest.mark.slow
 def test_few_periods_are_repeated_and_many_are_monitored():
     few = plan_monitoring(**{**ASKED, "periods": 4, "max_changes": 4})
     assert few.verdict is Verdict.REPEAT

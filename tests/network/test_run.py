@@ -137,6 +137,7 @@ def test_a_single_report_a_holder_speaks_for_everybody(mixing):
     assert result.estimates.standard_error[0] == pytest.approx(sampling, rel=0.3)
 
 
+@pytest.mark.slow
 def test_a_planned_epsilon_is_met_with_the_largest_epsilon0(mixing):
     setting = plan_of(mixing).setting(QUESTION, epsilon=1.0, delta=DELTA, randomizer="k-rr")
     arrangement = setting.shuffling

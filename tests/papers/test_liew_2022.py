@@ -63,6 +63,7 @@ def folder(tmp_path_factory):
     return data
 
 
+@pytest.mark.slow
 def test_figures_without_data(tmp_path, capsys):
     run("--out", tmp_path)
     assert capsys.readouterr().out.count("give --data FOLDER") == 4  # the others are left out

@@ -269,6 +269,7 @@ def test_a_wrong_walk_is_rejected():
     assert is_rejected(counts_of_routes(0.0, 4_000), law)
 
 
+@pytest.mark.slow
 def test_holders_of_whole_collections_follow_the_walk():
     # The same with all of the encryption: fewer walks, of all four reports.
     terms = terms_on(LAW_GRAPH, laziness=0.25, failure=0.5)

@@ -112,6 +112,7 @@ def test_with_everything_there_the_guarantee_is_that_of_the_walk(make_collection
     assert fetched_facts(collection.terms, fetched)["num_confirmed"] == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hides_loss", [False, True])
 def test_what_those_held_who_handed_in_nothing_may_be_missing(make_collection, hides_loss):
     collection = make_collection(complete_graph(30), rounds=3, epsilon0=2.0)

@@ -182,6 +182,7 @@ class Crash(Exception):  # noqa: N818  # not an error, but the end of a process
     """The process is killed here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("step", range(0, 50, 5))
 def test_a_process_killed_at_any_request_goes_on(collection, monkeypatch, step, after):

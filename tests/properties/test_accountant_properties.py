@@ -1,5 +1,6 @@
 """What must hold for every input: monotone, consistent, and the same for the same thing."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_epsilon_grows_with_epsilon0(family, epsilon0, num_users, delta, factor)
     assert smaller <= epsilon_of(family, epsilon0 * factor, num_users, delta) * EPSILON_SLACK
 
 
+@pytest.mark.slow
 @given(families, epsilons0, users, deltas, st.integers(0, 10_000))
 def test_epsilon_falls_with_more_users(family, epsilon0, num_users, delta, more):
     larger = epsilon_of(family, epsilon0, num_users, delta)
@@ -115,6 +117,7 @@ def test_two_answers_are_never_worse_than_the_class(epsilon0, num_users, delta):
     assert general.lower <= general.upper
 
 
+@pytest.mark.slow
 @given(families, epsilons0, users, deltas)
 def test_the_same_question_has_the_same_answer(family, epsilon0, num_users, delta):
     first = epsilon_of(family, epsilon0, num_users, delta)

@@ -104,6 +104,7 @@ def hidden_plan():
     )
 
 
+@pytest.mark.slow
 def test_a_plan_with_dummies_states_three_guarantees_and_all_errors(hidden_plan):
     text, shown = str(hidden_plan), hidden_plan._repr_html_()
     for part in (

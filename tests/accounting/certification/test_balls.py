@@ -108,7 +108,7 @@ def test_ties_that_balls_cannot_see_are_covered():
     [
         ("clones", any_randomizer(1.0), 60, 0.1),
         pytest.param("k-rr-blanket", k_rr(2.0, 6), 40, 0.1, marks=pytest.mark.slow),
-        ("unary-blanket", symmetric_unary(1.0), 25, 0.05),
+        pytest.param("unary-blanket", symmetric_unary(1.0), 25, 0.05, marks=pytest.mark.slow),
     ],
 )
 def test_the_integral_against_all_outcomes(method, profile, num_users, epsilon):

@@ -84,6 +84,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     assert open_table(path, "column_1", domain=["no", "yes", "answer"], header=False).num_users == 3
 
 
+@pytest.mark.slow
 def test_a_header_longer_than_the_sample_is_read(tmp_path):
     names = [f"answer{number}" for number in range(10_000)]
     text = ",".join(names) + "\n" + "yes," * 9_999 + "no\n" + "no," * 9_999 + "no\n"

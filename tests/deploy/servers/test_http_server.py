@@ -215,6 +215,7 @@ def test_who_comes_while_a_server_ends_is_sent_away():
     assert served.room.is_closed
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_relay_with_1024_descriptors_and_1100_requests_that_never_end(tmp_path):
     folder, asked = tmp_path, AskedTerms.of(Categories(domain=("no", "yes")), "k-rr", 2.0)

@@ -44,6 +44,7 @@ def serving(role, folder):
     assert process.returncode == TERMINATED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["shuffler", "analyzer"])
 def test_lists_of_keys_are_read_again_and_what_is_wrong_changes_nothing(make, role):
     task, settings, _ = make(start=int(time.time()) - 60)

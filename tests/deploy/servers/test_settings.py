@@ -112,6 +112,7 @@ def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_p
         assert answers == [Answer.ACCEPTED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "most"), [("x25519", 256), ("hybrid", 48)])
 def test_lists_have_as_many_keys_as_devices_read(make, tmp_path, kind, most):
     task, settings, analyzer_settings = make(seal=kind, num_epochs=400)
