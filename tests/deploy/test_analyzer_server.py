@@ -13,12 +13,14 @@ from shuffledp.deploy.analyzer_server import AnalyzerWatch, analyzer_service
 from shuffledp.deploy.servers import http_server
 
 
-def test_an_analyzer_says_how_it_is(tmp_path, capsys):
+def test_an_analyzer_says_how_it_is(tmp_path, capsys, monkeypatch):
     ledger = tmp_path / "ledger.json"
     save_ledger(Ledger(epsilon=3.0, delta=0.0).spend(StatedRelease(epsilon=1.0)), ledger)
-    follower = watch = AnalyzerWatch(ledger, lambda: 77.0)
+    follower = watch = AnalyzerWatch(ledger)
     assert readiness(watch)[0] == 503
-    follower.shuffler_answered()
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: 77.0)
+        follower.shuffler_answered()
     follower.published(4, 900)
     follower.refused(5, DataError("no"))
     follower.refused(6, BudgetError("spent"))

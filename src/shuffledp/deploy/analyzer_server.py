@@ -58,9 +58,9 @@ def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:
 class AnalyzerWatch(Watch):
     """Watch of an analyzer, with the reason of refusal of each refused batch."""
 
-    def __init__(self, ledger: Path | None = None, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, ledger: Path | None = None) -> None:
         super().__init__("analyzer")
-        self._ledger, self._now = ledger, now
+        self._ledger = ledger
         self.refusals: dict[int, str] = {}
         self.kept: set[int] = set()
         self.look("start", "the shuffler has not been asked yet")
@@ -68,7 +68,7 @@ class AnalyzerWatch(Watch):
     def shuffler_answered(self) -> None:
         """Note that the shuffler answers."""
         self.set("shuffler_answers", 1)
-        self.set("shuffler_answered_timestamp_seconds", self._now())
+        self.set("shuffler_answered_timestamp_seconds", time.time())
         self.look("start", "")
         self.look("shuffler", "", works="shuffler_back")
 
