@@ -65,7 +65,7 @@ _STORE: Final = Layout(
     mark=b"sdps",
     version=5,
     tables=_TABLES,
-    steps={3: (_HELD,), 4: (added.TABLE,)},
+    steps={4: (added.TABLE,)},
 )
 _NUM_PARTS: Final = 32
 
@@ -130,25 +130,14 @@ class Shuffler(Keeper):
             else:  # one count for all epochs after the last, whatever epochs a stranger makes up
                 epoch = min(report.epoch, self.task.num_epochs)
                 self._refused[epoch, refusal.name.lower()] += 1
-        stored: dict[int, list[Answer]] = {}
+        stored: dict[int, Iterator[Answer]] = {}
         if new:
             with self._store.transaction(is_shared=self._epochs.issuperset(new)):
                 self._known_closed = self._num_closed
-                before = Counter(self._num_in)
-                stored = {epoch: self._stored(epoch, some) for epoch, some in new.items()}
-                became_of = (
-                    (at, each.name.lower()) for at, some in stored.items() for each in some
-                )
-                counts = Counter(became_of)
-                for epoch in new:  # a report that is sent again is accepted again, and counted once
-                    num_new = self._num_in[epoch] - before[epoch]
-                    counts[epoch, "repeated"] = counts[epoch, "accepted"] - num_new
-                    counts[epoch, "accepted"] = num_new
-                self._count(+counts)
+                stored = {epoch: iter(self._stored(epoch, new[epoch])) for epoch in sorted(new)}
             self._epochs.update(new)
-        became = {epoch: iter(some) for epoch, some in stored.items()}
         both = zip(reports, refusals, strict=True)
-        return [next(became[each.epoch]) if no is None else no for each, no in both]
+        return [next(stored[each.epoch]) if no is None else no for each, no in both]
 
     def is_full(self, epoch: int) -> bool:
         """Return True if an epoch has its maximum of reports, as far as this process knows.
@@ -190,8 +179,9 @@ class Shuffler(Keeper):
         return {None: Answer.EARLY, False: Answer.NOT_ADMITTED, True: None}[admits]
 
     def _stored(self, epoch: int, reports: Sequence[Report]) -> list[Answer]:
-        """Store an epoch's reports with new ids; return the answer to each."""
+        """Store an epoch's reports with new ids, and count all; return the answer to each."""
         if epoch < self._known_closed:  # its members are fixed, whatever the clock says now
+            self._count({(epoch, "late"): len(reports)})
             return [Answer.LATE] * len(reports)
         table = f"reports_{epoch:d}"
         if epoch not in self._epochs and epoch not in self.unreleased():
@@ -203,10 +193,18 @@ class Shuffler(Keeper):
         if num_new < len(kept):
             query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
             kept = dict(rows_among(self._store, query, list(kept)))
-        return [
+        answers = [
             Answer.ACCEPTED if kept[report.report_id] == report.sealed else Answer.REPLAYED
             for report in reports
         ]
+        num_accepted = answers.count(Answer.ACCEPTED)
+        counts = {
+            "accepted": num_new,
+            "repeated": num_accepted - num_new,  # sent again: accepted again, and counted once
+            "replayed": len(answers) - num_accepted,
+        }
+        self._count({(epoch, name): number for name, number in counts.items()})
+        return answers
 
     def _begin(self, epoch: int) -> float:
         """Return the start of an epoch, in seconds since 1970."""
@@ -216,10 +214,10 @@ class Shuffler(Keeper):
         """Return the time until which an epoch's reports are taken in, in seconds since 1970."""
         return self._begin(epoch + 1) + self._grace
 
-    def _count(self, names: Iterable[tuple[int, str]]) -> None:  # or a Counter of them
-        """Add to the counts."""
+    def _count(self, numbers: Mapping[tuple[int, str], int]) -> None:
+        """Add to the counts of reports by epoch and answer."""
         part = os.getpid() % _NUM_PARTS
-        for (epoch, name), number in sorted(Counter(names).items()):
+        for (epoch, name), number in sorted(each for each in numbers.items() if each[1]):
             self._store.change(
                 "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT (epoch, name, part) "
                 "DO UPDATE SET number = counts.number + excluded.number",
@@ -333,7 +331,7 @@ class Shuffler(Keeper):
             epochs = [epoch for epoch in self.unreleased() if epoch < number]
             lost = sum(map(self._num_stored, epochs))
             lost += self._store.value("SELECT count(*) FROM held")
-            self._count(Counter({(number - 1, "dropped"): lost}))
+            self._count({(number - 1, "dropped"): lost})
             self._drop_reports(epochs)
             self._hold(Held(), number - 1)
             self._store.set_fact("epochs_closed", max(number, self._num_closed))
@@ -485,8 +483,7 @@ class Shuffler(Keeper):
                 epochs = self._epochs_of(state)  # a missing key of an epoch may be put back
                 gone = (each for each in epochs if found != "short" or each in self._sealing_keys)
                 self._drop_reports(gone)
-                names = Counter(counted).elements()
-                self._count((state.last_epoch, name) for name in names)
+                self._count({(state.last_epoch, name): each for name, each in counted.items()})
         self._store.wipe_log()
         return self.batch(state.number)
 
