@@ -49,29 +49,21 @@ def test_an_older_version_is_brought_up_step_by_step_and_a_newer_one_is_refused(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("version", [3, 4])
-def test_stores_of_the_version_before_open_with_what_they_hold(tmp_path, engine, version):
-    """The tables of shuffler and analyzer before parts, or dummies, were told apart."""
+def test_stores_of_the_version_before_open_with_what_they_hold(tmp_path, engine):
+    """The tables of shuffler and analyzer before dummies were told apart."""
     url = store_of(engine, tmp_path)
-    of_shuffler = ("held", "dummies") if version == 3 else ("dummies",)
-    for layout, before_that, added in (
-        (shuffler._STORE, version, of_shuffler),
-        (analyzer._STORE, version - 2, ("parts",)),
-    ):
-        tables = layout.tables
-        assert max(layout.steps) == layout.version - 1
-        kinds = ("CREATE", "ALTER") if before_that != 2 else ("ALTER",)
-        gone = [f"{kind} TABLE {name} " for kind in kinds for name in added]
-        before = [each for each in tables if not each.startswith(tuple(gone))]
-        if before_that == 1:
-            before = [each.replace(", is_kept INTEGER NOT NULL DEFAULT 0", "") for each in before]
-        old = replace(layout, version=before_that, tables=tuple(before), steps={})
+    for layout, table in ((shuffler._STORE, "dummies"), (analyzer._STORE, "parts")):
+        assert list(layout.steps) == [layout.version - 1]
+        tables = [each for each in layout.tables if not each.startswith("CREATE TABLE dummies ")]
+        before = tuple(each.replace(" num_users INTEGER,", "") for each in tables)
+        assert before != layout.tables
+        old = replace(layout, version=layout.version - 1, tables=before, steps={})
         with closing(open_store(tmp_path, url, old, collection=b"a" * 32)) as store:
             store.set_fact("epochs_closed", 7)
         for _ in range(2):
             with closing(open_store(tmp_path, url, layout, collection=b"a" * 32)) as store:
                 assert store.fact("epochs_closed") == 7
-                assert store.value(f"SELECT count(*) FROM {added[0]}") == 0  # noqa: S608  # ours
+                assert store.value(f"SELECT count(*) FROM {table}") == 0  # noqa: S608  # ours
 
 
 def test_rows_whose_keys_are_there_are_not_inserted(opened):

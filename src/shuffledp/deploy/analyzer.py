@@ -49,28 +49,24 @@ _NOT_YET: Final = -1
 # Standard deviations from the mean beyond which a number of dummies is unusual.
 _UNUSUAL: Final = 7.0
 
-_PARTS: Final = (
-    "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
-    "reports BLOB NOT NULL, counted_in INTEGER NOT NULL, PRIMARY KEY (batch, key))"
-)
-_NUM_USERS: Final = "ALTER TABLE parts ADD COLUMN num_users INTEGER"
-_KEPT: Final = "is_kept INTEGER NOT NULL DEFAULT 0"
 _TABLES: Final = (
     # A batch that is kept as a whole has no result.
-    f"CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, {_KEPT})",
+    "CREATE TABLE batches (number INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE, "
+    "is_kept INTEGER NOT NULL DEFAULT 0)",
     # One row a record, so that none is counted in two batches; for the life of the task.
     "CREATE TABLE records (digest BLOB PRIMARY KEY, batch INTEGER NOT NULL) WITHOUT ROWID",
     # Parts that were not counted with their batch: their valid reports, one after the other, and
     # the batch that they were counted with.
-    _PARTS,
-    _NUM_USERS,
+    "CREATE TABLE parts (batch INTEGER, key INTEGER, num_honest INTEGER NOT NULL, "
+    "reports BLOB NOT NULL, counted_in INTEGER NOT NULL, num_users INTEGER, "
+    "PRIMARY KEY (batch, key))",
 )
 _STORE: Final = Layout(
     kind="analyzer store",
     mark=b"sdpa",
     version=3,
     tables=_TABLES,
-    steps={1: (f"ALTER TABLE batches ADD COLUMN {_KEPT}", _PARTS), 2: (_NUM_USERS,)},
+    steps={2: ("ALTER TABLE parts ADD COLUMN num_users INTEGER",)},
 )
 
 
@@ -79,12 +75,17 @@ class Part(NamedTuple):
 
     batch: int
     key: int
-    #: Number of valid reports, and lower bound on the number of honest ones among them.
-    num_valid: int
+    #: Lower bound on the number of honest reports among the valid ones.
     num_honest: int
+    #: The valid reports.
     texts: Sequence[bytes]
     #: Number of users who sent these: one a report, unless devices send dummies.
     num_users: int
+
+    @property
+    def num_valid(self) -> int:
+        """Number of valid reports."""
+        return len(self.texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +194,7 @@ class Analyzer(Keeper):
         return Opened(
             number=batch.number,
             root=batch.root,
-            reports=codec.decode_valid([text for part in counted for text in part.texts])[0],
+            reports=codec.decode([text for part in counted for text in part.texts]),
             guarantee=self.task.guarantee(least),
             num_honest=least,
             num_dummies=batch.num_dummies
@@ -233,39 +234,36 @@ class Analyzer(Keeper):
         self, batch: Batch, texts: Mapping[int, list[bytes]], num_unopened: int
     ) -> list[Part]:
         """Return a batch's parts, each with a lower bound on its number of honest reports."""
-        task, num_opened = self.task, batch.num_opened
-        num_valid = {
-            key: task.asked.codec.decode_valid(each)[0].num_reports for key, each in texts.items()
-        }
-        num_junk = num_unopened + sum(len(texts[key]) - num_valid[key] for key in texts)
-        num_users = num_valid
+        task, num_opened, codec = self.task, batch.num_opened, self.task.asked.codec
+        valid = {key: codec.encode(codec.decode_valid(each)[0]) for key, each in texts.items()}
+        num_users = {key: len(each) for key, each in valid.items()}
+        num_junk = num_unopened + sum(map(len, texts.values())) - sum(num_users.values())
         if task.num_slots > 1:
             # A device sends at most num_slots junk records; each repeat may be another device's.
             num_junk = -(-num_junk // task.num_slots)
             num_fresh = num_unopened + sum(map(len, texts.values()))
             users = (batch.num_true or 0) - num_junk - (len(batch.records) - num_fresh)
-            num_users = {key: max(0, min(users, number)) for key, number in num_valid.items()}
+            num_users = {key: max(0, min(users, number)) for key, number in num_users.items()}
         most = max(batch.num_dishonest, task.most_dishonest(num_opened))
         hidden = task.most_hidden(most, num_junk=num_junk, num_opened=num_opened)
         if task.adds_dummies:
             hidden += batch.num_dummies  # all may be in any one part
         return [
-            Part(batch.number, key, number, max(0, users - hidden), texts[key], users)
-            for (key, number), users in zip(num_valid.items(), num_users.values(), strict=True)
-            if number
+            Part(batch.number, key, max(0, num_users[key] - hidden), found, num_users[key])
+            for key, found in valid.items()
+            if found
         ]
 
     def _keep_all_but(self, counted: Sequence[Part], number: int, own: Sequence[Part]) -> None:
         """Note the parts that are counted with a batch, and keep its own parts that are not."""
-        is_kept, decode = int(not counted), self.task.asked.codec.decode_valid
-        self._store.change("UPDATE batches SET is_kept = ? WHERE number = ?", (is_kept, number))
+        is_kept = "UPDATE batches SET is_kept = ? WHERE number = ?"
+        self._store.change(is_kept, (int(not counted), number))
         change = "UPDATE parts SET counted_in = ? WHERE batch = ? AND key = ?"
         for part in counted:  # its own parts have no row to update
             self._store.change(change, (number, part.batch, part.key))
         for part in own:
             if part not in counted:
-                reports, _ = decode(part.texts)
-                data = b"".join(self.task.asked.codec.encode(reports))
+                data = b"".join(part.texts)
                 row = (number, part.key, part.num_honest, data, _NOT_YET, part.num_users)
                 self._store.change("INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?)", row)
 
@@ -276,7 +274,7 @@ class Analyzer(Keeper):
         for batch, key, num_honest, data, users in self._store.rows(query, (counted_in,)):
             texts = split(data, size)
             num_users = len(texts) if users is None else users
-            found.append(Part(batch, key, len(texts), num_honest, texts, num_users))
+            found.append(Part(batch, key, num_honest, texts, num_users))
         return sorted(found)
 
     def _fresh(self, batch: Batch) -> Sequence[bytes]:
