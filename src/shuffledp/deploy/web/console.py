@@ -17,15 +17,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp
 
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.deploy.remote import Server, checked_record
-from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.settings import (
     AnalyzerSettings,
     address_of,
@@ -34,7 +33,7 @@ from shuffledp.deploy.servers.settings import (
     signing_key,
 )
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.web.pages import page_of, serve, static, with_compression
+from shuffledp.deploy.web.pages import page_of, pages_app, serve
 from shuffledp.deploy.web.task_state import TaskState, page_facts, row_of
 
 #: Path of the console; in a pilot the survey is above it.
@@ -139,7 +138,9 @@ class Watched:
         return refused
 
 
-def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool = False) -> ASGIApp:
+def console_app(
+    watched: Sequence[Watched], *, token: str = "", is_trial: bool = False
+) -> Starlette:
     """Return the console as an application; without a token, for this machine alone."""
     by_id = {each.task.task_id.hex(): each for each in watched}
 
@@ -171,12 +172,7 @@ def console_app(watched: Sequence[Watched], *, token: str = "", is_trial: bool =
         facts = await asyncio.to_thread(page_facts, state, time.time())
         return page_of("task.html", facts | {"is_trial": is_trial}, has_charts=True)
 
-    endpoints = {
-        ("GET", CONSOLE): overview,
-        ("GET", CONSOLE + "/{name}"): task,
-        ("GET", "/static/{name}"): static,
-    }
-    return with_compression(http.application(endpoints))
+    return pages_app({("GET", CONSOLE): overview, ("GET", CONSOLE + "/{name}"): task})
 
 
 def require_own_visitor(request: Request) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -70,9 +71,14 @@ def page_of(
     return HTMLResponse(html, headers=_HEADERS | {"content-security-policy": policy})
 
 
-def with_compression(app: ASGIApp) -> ASGIApp:
-    """Return an application whose answers are compressed if the browser accepts that."""
-    return GZipMiddleware(app, minimum_size=1000)
+def pages_app(pages: Mapping[tuple[str, str], http.Endpoint]) -> Starlette:
+    """Return an application of pages by method and path, and of the files that they load.
+
+    Answers are compressed if the browser accepts that.
+    """
+    app = http.application({**pages, ("GET", "/static/{name}"): _static})
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    return app
 
 
 def serve(app: ASGIApp, on_ready: Callable[[str], None], listen: str, path: str = "") -> None:
@@ -82,7 +88,7 @@ def serve(app: ASGIApp, on_ready: Callable[[str], None], listen: str, path: str 
     http.make_server(app).run([listening])
 
 
-async def static(request: Request) -> Response:
+async def _static(request: Request) -> Response:
     """Return a file of the package."""
     name = request.path_params["name"]
     if name not in _FILES:
@@ -93,15 +99,8 @@ async def static(request: Request) -> Response:
 
 
 def language_of(request: Request, known: Iterable[str]) -> str:
-    """Return the language given by ``?lang=``, or preferred by the browser."""
+    """Return the language given by ``?lang=``, or preferred by the browser: the first it names."""
     found = list(known)
-    wanted = [request.query_params.get("lang", "")]
-    weighted = []
-    for place, each in enumerate(request.headers.get("accept-language", "").split(",")):
-        name, _, weight = each.partition(";q=")
-        try:
-            weighted.append((-float(weight or 1.0), place, name.strip()[:2].lower()))
-        except ValueError:
-            continue
-    wanted += [name for _, _, name in sorted(weighted)]
+    preferred = request.headers.get("accept-language", "").lower().split(",")
+    wanted = [request.query_params.get("lang", ""), *(each.strip()[:2] for each in preferred)]
     return next((each for each in wanted if each in found), found[0])

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from socket import socket
-from typing import Any, Self
+from typing import Self
 
 from starlette.applications import Starlette
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from shuffledp.deploy.analyzer_server import analyzer_service
 from shuffledp.deploy.servers import http_server as http
@@ -23,7 +23,7 @@ from shuffledp.deploy.servers.settings import (
     read_task,
 )
 from shuffledp.deploy.servers.watch import Watch
-from shuffledp.deploy.shuffler_server import shuffler_service
+from shuffledp.deploy.shuffler_server import Shortcut, shuffler_service
 from shuffledp.deploy.web.console import CONSOLE, Told, Watched, console_app
 from shuffledp.deploy.web.pages import serve
 from shuffledp.deploy.web.survey import Survey, survey_app
@@ -33,17 +33,18 @@ from shuffledp.deploy.web.survey import Survey, survey_app
 class Together:
     """Applications behind one server: the first at the request's port with a prefix of its path."""
 
-    places: Mapping[int, Sequence[tuple[str, ASGIApp]]]
+    places: Mapping[int, Sequence[tuple[str, Starlette | Shortcut]]]
     #: Starts and ends with all of them, and answers if none fits.
     app: Starlette
 
     @classmethod
-    def of(cls, places: Mapping[int, Sequence[tuple[str, ASGIApp]]]) -> Self:
+    def of(cls, places: Mapping[int, Sequence[tuple[str, Starlette | Shortcut]]]) -> Self:
         """Return these applications as one."""
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            inner = [_inner(each) for some in places.values() for _, each in some]
+            apps = [app for some in places.values() for _, app in some]
+            inner = [app.app if isinstance(app, Shortcut) else app for app in apps]
             async with AsyncExitStack() as stack:
                 for each in inner:
                     await stack.enter_async_context(each.router.lifespan_context(each))
@@ -61,13 +62,6 @@ class Together:
                 if scope["path"].startswith(prefix):
                     return await app(scope, receive, send)
         return await self.app(scope, receive, send)
-
-
-def _inner(app: Any) -> Starlette:
-    """Return the innermost application, inside its layers."""
-    while not isinstance(app, Starlette):
-        app = app.app
-    return app
 
 
 def serve_survey(
@@ -98,27 +92,22 @@ def serve_pilot(
     and analyzers listen where devices expect them; several may share an address.
     """
     with ExitStack() as stack:
-        services = []
+        services, watched = [], []
         for folder in folders:
             read = partial(ShufflerSettings.read, folder / "shuffler.toml")
-            services.append(stack.enter_context(shuffler_service(read)))
             read_other = partial(AnalyzerSettings.read, folder / "analyzer.toml")
-            services.append(stack.enter_context(analyzer_service(read_other)))
-        tasks = tuple(each.task for each in services[::2])
+            shuffler = stack.enter_context(shuffler_service(read))
+            analyzer = stack.enter_context(analyzer_service(read_other))
+            services += [shuffler, analyzer]
+            servers = {"shuffler": _told(shuffler.watch), "analyzer": _told(analyzer.watch)}
+            watched.append(Watched(shuffler.task, folder, servers))
+        tasks = tuple(each.task for each in watched)
         survey = Survey(tasks=tasks, title=title, owner=owner, is_trial=True)
         found = [(each.settings.listen, each.base, each.app) for each in services]
-        watched = [
-            Watched(
-                each.task,
-                folder,
-                {"shuffler": _told(each.watch), "analyzer": _told(analyzer.watch)},
-            )
-            for folder, each, analyzer in zip(folders, services[::2], services[1::2], strict=True)
-        ]
         found.append((listen, CONSOLE, console_app(watched, is_trial=True)))
         found.append((listen, "/", survey_app(survey)))
         sockets: dict[str, socket] = {}
-        places: dict[int, list[tuple[str, ASGIApp]]] = {}
+        places: dict[int, list[tuple[str, Starlette | Shortcut]]] = {}
         for address, prefix, app in found:
             if address not in sockets:
                 sockets[address] = http.listen(*address_of(address))

@@ -15,10 +15,10 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import anyio.to_thread
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from shuffledp.collection.plan import Plan, plan
 from shuffledp.collection.questions.categories import Categories
@@ -27,7 +27,7 @@ from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.deploy.creating import create_task, promise_of
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web.console import require_own_visitor, require_this_machine
-from shuffledp.deploy.web.pages import page_of, serve, static, with_compression
+from shuffledp.deploy.web.pages import page_of, pages_app, serve
 from shuffledp.report import wording
 from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded
@@ -199,7 +199,7 @@ def created(home: Path, form: Form, folder: str, text: str) -> dict[str, Any]:
     return {"made": folder, "task_id": made.task_id.hex()}
 
 
-def planner_app(home: Path = Path()) -> ASGIApp:
+def planner_app(home: Path = Path()) -> Starlette:
     """Return the planner as an application, for this machine alone; tasks are made in ``home``."""
 
     async def page(request: Request, **outcome: Any) -> Response:
@@ -230,13 +230,7 @@ def planner_app(home: Path = Path()) -> ASGIApp:
         headers = {"content-disposition": 'attachment; filename="plan.json"'}
         return Response(data, media_type="application/json", headers=headers)
 
-    endpoints = {
-        ("GET", "/"): page,
-        ("POST", "/"): create,
-        ("GET", "/plan.json"): file,
-        ("GET", "/static/{name}"): static,
-    }
-    return with_compression(http.application(endpoints))
+    return pages_app({("GET", "/"): page, ("POST", "/"): create, ("GET", "/plan.json"): file})
 
 
 def serve_planner(on_ready: Callable[[str], None], *, listen: str) -> None:

@@ -14,14 +14,13 @@ from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.web.pages import language_of, page_of, static, with_compression
+from shuffledp.deploy.web.pages import language_of, page_of, pages_app
 from shuffledp.report.formatting import best_guess, given, odds_factor
 
 #: Kinds of questions that a page can ask.
@@ -158,7 +157,7 @@ def _owners(survey: Survey, words: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(words[name], ", ".join(dict.fromkeys(each))) for name, each in found.items() if each]
 
 
-def survey_app(survey: Survey) -> ASGIApp:
+def survey_app(survey: Survey) -> Starlette:
     """Return the page as an application, with the files that it loads."""
     promises, tasks = survey.promises(), survey.tasks
     questions = [question_facts(task) for task in tasks]
@@ -184,5 +183,4 @@ def survey_app(survey: Survey) -> ASGIApp:
         }
         return page_of("survey.html", facts, servers=servers)
 
-    endpoints = {("GET", "/"): page, ("GET", "/static/{name}"): static}
-    return with_compression(http.application(endpoints))
+    return pages_app({("GET", "/"): page})
