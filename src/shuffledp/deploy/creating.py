@@ -10,7 +10,6 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.collection.plan import Plan
-from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.questions.rounds import Search
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
@@ -30,8 +29,12 @@ def first_round(question: Any, *, is_for_all: bool) -> Any:
     return replace(question, search=Search(key, is_for_all=is_for_all))
 
 
-def _require_for_devices(plan: Plan) -> None:
-    """Raise `DataError` for a plan whose task devices could not answer."""
+def promise_of(plan: Plan, text: str = "", **said: str) -> dict[str, Any]:
+    """Return the fields of a task that a plan decides, with epsilon and delta as given.
+
+    Raise `DataError` if devices cannot answer it. A plan from a file or a form assumes a uniform
+    shuffle, the only kind that a sorted batch realizes.
+    """
     if plan.rounds != 1 and not plan.question.has_rounds:
         raise DataError(
             f"the plan has {plan.rounds:,} rounds about the same people, and a device answers a "
@@ -42,15 +45,6 @@ def _require_for_devices(plan: Plan) -> None:
             f"the plan has {plan.randomizer.name}, for which each user sends several messages, and "
             "a device answers a task with one: plan without dummies"
         )
-
-
-def promise_of(plan: Plan, text: str = "", **said: str) -> dict[str, Any]:
-    """Return the fields of a task that a plan decides, with epsilon and delta as given.
-
-    Raise `DataError` if devices cannot answer it. A plan from a file or a form assumes a uniform
-    shuffle, the only kind that a sorted batch realizes.
-    """
-    _require_for_devices(plan)
     name, loss = plan.randomizer.name, plan.asked_epsilon0
     question = first_round(plan.question, is_for_all=bool(plan.dummies))
     asked = AskedTerms.of(question, name, loss, text, no_local_noise=math.isinf(loss))
@@ -60,15 +54,13 @@ def promise_of(plan: Plan, text: str = "", **said: str) -> dict[str, Any]:
 def sealed_sizes(plan: Plan) -> dict[str, int]:
     """Return the bytes of an upload of a plan's task by seal; none if devices cannot answer it."""
     try:
-        _require_for_devices(plan)
+        promised = promise_of(plan)
     except DataError:
         return {}
-    question: Any = first_round(plan.question, is_for_all=bool(plan.dummies))
-    name, slots = plan.randomizer.name, 1
-    law = chosen_candidates(question, name)[name](plan.asked_epsilon0)
-    if plan.dummies and plan.dummies[0].sender == "users":
-        slots = plan.dummies[0].rare_number(len(question.labels))
-    return {kind: report_size(law.num_report_bytes, slots, kind) for kind in SIZES}
+    asked, law = promised["asked"], promised["dummies"]
+    by_users = law is not None and law.sender == "users"
+    slots = law.rare_number(asked.num_answers) if by_users else 1
+    return {kind: report_size(asked.codec.num_report_bytes, slots, kind) for kind in SIZES}
 
 
 def create_task(
