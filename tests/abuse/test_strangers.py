@@ -89,7 +89,7 @@ def asking(shuffler, **changes):
         shuffler, lists=lists, analyzer_key=bytes(32), watch=watch, now=lambda: at(1), **changes
     )
     with asyncio.Runner() as runner:
-        lifespan = app.app.router.lifespan_context(app)
+        lifespan = app.router.lifespan_context(app)
         runner.run(lifespan.__aenter__())
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server")
         path = f"/tasks/{TASK.task_id.hex()}/reports"

@@ -102,7 +102,7 @@ def test_a_full_disk_loses_nothing_acknowledged_and_the_server_recovers(make, ca
                 await asyncio.sleep(0.01)
 
         async with (
-            app.app.router.lifespan_context(app),
+            app.router.lifespan_context(app),
             httpx.AsyncClient(transport=transport, base_url="http://server") as client,
         ):
 

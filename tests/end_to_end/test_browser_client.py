@@ -170,7 +170,7 @@ class Servers:
             analyzer_key=public(SIGNING["analyzer"]),
             watch=ShufflerWatch(self.shuffler),
         )
-        self.lifespan = app.app.router.lifespan_context(app)
+        self.lifespan = app.router.lifespan_context(app)
         self.runner.run(self.lifespan.__aenter__())
         self.http = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url=self.task.shuffler_url

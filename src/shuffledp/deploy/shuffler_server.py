@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.deploy.added_dummies import HANDED_OUT
@@ -301,7 +299,7 @@ def shuffler_app(
     now: Now = time.time,
     tick_seconds: float = _TICK_SECONDS,
     work: Sequence[Callable[[], Awaitable[None]]] = (),
-) -> "Shortcut":
+) -> Starlette:
     """Return the shuffler's application, with its clock and the lists of keys that it serves."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
@@ -329,8 +327,7 @@ def shuffler_app(
         watch.say("batch_fetched", batch=number)
         return Response(status_code=204)
 
-    base = f"/tasks/{task.task_id.hex()}"
-    app = http.application(
+    return http.application(
         {
             ("POST", "/reports"): reports,
             ("GET", ""): http.listed({"": task.encode()}, ""),
@@ -347,26 +344,9 @@ def shuffler_app(
             lambda: _prepare_epochs(shuffler, now, tick_seconds),
             *work,
         ],
-        base=base,
+        base=f"/tasks/{task.task_id.hex()}",
         watch=watch,
     )
-    return Shortcut(app, f"{base}/reports", http.told(watch, "POST /reports", reports))
-
-
-@dataclass(frozen=True, slots=True)
-class Shortcut:
-    """An application whose uploads bypass routes and middleware, a third of their time."""
-
-    app: Starlette
-    path: str
-    reports: http.Endpoint
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as an ASGI application."""
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self.path:
-            return await self.app(scope, receive, send)
-        response = await self.reports(Request(scope, receive))
-        return await response(scope, receive, send)
 
 
 async def _release_batches(

@@ -544,7 +544,7 @@ def inner_app(watch: Watch) -> Starlette:
 class Service:
     """A server of a task, ready to be served, alone or with others."""
 
-    app: Any
+    app: Starlette
     task: Task
     watch: Watch
     settings: Settings

@@ -23,7 +23,7 @@ from shuffledp.deploy.servers.settings import (
     read_task,
 )
 from shuffledp.deploy.servers.watch import Watch
-from shuffledp.deploy.shuffler_server import Shortcut, shuffler_service
+from shuffledp.deploy.shuffler_server import shuffler_service
 from shuffledp.deploy.web.console import CONSOLE, Told, Watched, console_app
 from shuffledp.deploy.web.pages import serve
 from shuffledp.deploy.web.survey import Survey, survey_app
@@ -33,18 +33,17 @@ from shuffledp.deploy.web.survey import Survey, survey_app
 class Together:
     """Applications behind one server: the first at the request's port with a prefix of its path."""
 
-    places: Mapping[int, Sequence[tuple[str, Starlette | Shortcut]]]
+    places: Mapping[int, Sequence[tuple[str, Starlette]]]
     #: Starts and ends with all of them, and answers if none fits.
     app: Starlette
 
     @classmethod
-    def of(cls, places: Mapping[int, Sequence[tuple[str, Starlette | Shortcut]]]) -> Self:
+    def of(cls, places: Mapping[int, Sequence[tuple[str, Starlette]]]) -> Self:
         """Return these applications as one."""
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            apps = [app for some in places.values() for _, app in some]
-            inner = [app.app if isinstance(app, Shortcut) else app for app in apps]
+            inner = [each for some in places.values() for _, each in some]
             async with AsyncExitStack() as stack:
                 for each in inner:
                     await stack.enter_async_context(each.router.lifespan_context(each))
@@ -107,7 +106,7 @@ def serve_pilot(
         found.append((listen, CONSOLE, console_app(watched, is_trial=True)))
         found.append((listen, "/", survey_app(survey)))
         sockets: dict[str, socket] = {}
-        places: dict[int, list[tuple[str, Starlette | Shortcut]]] = {}
+        places: dict[int, list[tuple[str, Starlette]]] = {}
         for address, prefix, app in found:
             if address not in sockets:
                 sockets[address] = http.listen(*address_of(address))
