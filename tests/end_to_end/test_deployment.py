@@ -342,6 +342,7 @@ HOSTILE = {
     "a true count": ("parameters", "num_honest", True),
     "text for a count": ("num_users", "many"),
     "NaN": ("guarantee", "epsilon", "upper", float("nan")),
+    "no float": ("guarantee", "epsilon", "upper", 10**400),
     "text for epsilon": ("guarantee", "epsilon", "upper", "0.1"),
     "no guarantee": ("guarantee", None),
     "epsilon too small": ("guarantee", "epsilon", "upper", 0.1),

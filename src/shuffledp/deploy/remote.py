@@ -28,6 +28,9 @@ PATIENCE_SECONDS = 60.0
 _MOST_KEYS_BYTES = 1 << 16
 _MOST_FILE_BYTES = 1 << 28
 
+# Numbers of a record are below this: whole numbers in JSON may be larger than any float.
+_LARGEST: Final = 1e300
+
 
 class Server(HttpClient):
     """Client of the server in one role; a context manager."""
@@ -84,12 +87,10 @@ class Server(HttpClient):
         numbers = {name: sorted(_numbers(found[name])) for name in ("batches", "kept")}
         return {**numbers, "refused": refused}
 
-    def _said(self, path: str, **kinds: type) -> dict[str, Any]:
+    def _said(self, path: str, **kinds: type) -> Any:
         """Return a JSON object that has a value of the given type under each name."""
         found = json_of(self._ask("GET", path, 1 << 20))
-        if not isinstance(found, dict) or not all(
-            isinstance(found.get(name), kind) for name, kind in kinds.items()
-        ):
+        if not all(isinstance(value_at(found, name), kind) for name, kind in kinds.items()):
             raise DataError(f"the answer to {path} is not one of a shuffledp server: check the URL")
         return found
 
@@ -226,30 +227,29 @@ def checked_record(task: Task, data: bytes) -> dict[str, Any]:
         The analyzer's fault, for anything else.
     """
     found = json_of(data)
-    read = functools.partial(_at, found)
+    read = functools.partial(value_at, found)
     honest, users = read("parameters", "num_honest"), read("num_users")
-    loss, bare = read("epsilon0"), math.isinf(task.asked.randomizer.epsilon0)
-    said = [read("guarantee", "epsilon", "upper"), read("guarantee", "delta")]
-    said.append(math.inf if bare and loss is None else loss)
-    budget = read("parameters", "budget")
+    epsilon, loss = read("guarantee", "epsilon", "upper"), read("epsilon0")
+    delta, budget = read("guarantee", "delta"), read("parameters", "budget")
+    most_loss = task.asked.randomizer.profile.epsilon0
+    is_bare = loss is None and math.isinf(most_loss)
+    numbers = [epsilon, delta, 0 if is_bare else loss]
     if budget is not None:
-        said += [read("parameters", "budget", name) for name in ("left", "epsilon", "delta")]
-        said.append(0 if isinstance(read("parameters", "budget", "spent_under"), str) else None)
-    is_number = all(
-        type(each) in (int, float) and (math.isfinite(each) or (bare and place == 2))
-        for place, each in enumerate(said)
-    )
+        numbers += [value_at(budget, name) for name in ("left", "epsilon", "delta")]
+    is_number = all(type(each) in (int, float) and abs(each) < _LARGEST for each in numbers)
+    is_keyed = budget is None or isinstance(value_at(budget, "spent_under"), str)
     is_count = type(honest) is type(users) is int and 1 <= honest <= users < 1 << 63
-    if not (is_number and is_count and read("parameters", "task_id") == task.task_id.hex()):
+    is_ours = read("parameters", "task_id") == task.task_id.hex()
+    if not (is_number and is_keyed and is_count and is_ours):
         what = "the privacy record is none of this task, or lacks what it should say"
         raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.MALFORMED)
-    law, delta = task.asked.randomizer.profile, float(task.delta)
     proved = task.guarantee(honest).epsilon_upper
     if task.dummies is not None:
         _check_dummies(task, found, honest)
-    if said[0] < proved * (1.0 - 1e-9) or said[1] != delta or said[2] != law.epsilon0:
-        what = f"the analyzer states epsilon = {said[0]:.6g} at delta = {said[1]:g} and epsilon0 = "
-        what += f"{said[2]:g} for {honest:,} honest reports, where {proved:.6g} is proved"
+    loss = most_loss if is_bare else loss
+    if epsilon < proved * (1.0 - 1e-9) or delta != float(task.delta) or loss != most_loss:
+        what = f"the analyzer states epsilon = {epsilon:.6g} at delta = {delta:g} and epsilon0 = "
+        what += f"{loss:g} for {honest:,} honest reports, where {proved:.6g} is proved"
         raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.FORGED)
     record: dict[str, Any] = found
     return record
@@ -258,16 +258,16 @@ def checked_record(task: Task, data: bytes) -> dict[str, Any]:
 def _check_dummies(task: Task, found: Any, num_honest: int) -> None:
     """Raise unless a record states the guarantee without the task's dummies."""
     least = task.without_dummies(num_honest).epsilon_upper
-    said, number = _at(found, "without_dummies", "epsilon", "upper"), _at(found, "num_dummies")
+    said = value_at(found, "without_dummies", "epsilon", "upper")
+    number, laws = value_at(found, "num_dummies"), value_at(found, "dummies")
     is_more = type(said) in (int, float) and said >= least * (1.0 - 1e-9)
-    laws = _at(found, "dummies")
     if not (said is None or is_more) or laws != [str(task.dummies)] or type(number) is not int:
         what = f"the analyzer states epsilon = {said} without dummies, which are {number} of the "
         what += f"laws {laws}, where {least:.6g} is proved and the law is {task.dummies}"
         raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.FORGED)
 
 
-def _at(found: Any, *names: str) -> Any:
+def value_at(found: Any, *names: str) -> Any:
     """Return the value under names in nested JSON objects; None if there is none."""
     for name in names:
         found = found.get(name) if isinstance(found, dict) else None

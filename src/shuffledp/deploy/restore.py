@@ -12,7 +12,7 @@ from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.analyzer_server import open_analyzer
 from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch, sealed_size
-from shuffledp.deploy.remote import FILES
+from shuffledp.deploy.remote import FILES, value_at
 from shuffledp.deploy.servers.batches import note_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, signing_key
 from shuffledp.deploy.shuffler import Shuffler
@@ -89,11 +89,10 @@ def _result_fault(folder: Path, root: bytes) -> str:
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         return f"its result lacks {', '.join(missing)}"
-    said = json_of((folder / PRIVACY_FILE).read_bytes())
-    parameters = said.get("parameters") if isinstance(said, dict) else None
-    if isinstance(parameters, dict) and parameters.get("batch_sha256") == root.hex():
-        return ""
-    return "its result is of other records than the store says"
+    record = json_of((folder / PRIVACY_FILE).read_bytes())
+    if value_at(record, "parameters", "batch_sha256") != root.hex():
+        return "its result is of other records than the store says"
+    return ""
 
 
 def _ledger_faults(analyzer: Analyzer, taken: dict[int, bytes], ledger: Ledger) -> Iterator[str]:

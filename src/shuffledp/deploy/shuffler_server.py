@@ -237,8 +237,7 @@ class Intake:
         self._shuffler, self._now, self._watch = shuffler, now, watch
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._num_waiting = 0
-        task = shuffler.task
-        size = report_size(*task.sizes)
+        size = report_size(*shuffler.task.sizes)
         self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
 
     async def take(self, reports: list[Report]) -> list[Answer]:
