@@ -11,7 +11,7 @@ from report.pages import drawn, labels, of_class
 from shuffledp.collection.choices import Alternative
 from shuffledp.randomizers.registry import RANDOMIZERS
 from shuffledp.report import terminal_text
-from shuffledp.report.plan import PRECEDENTS, figure_of_curve, figure_of_errors, nearest
+from shuffledp.report.plan import PRECEDENTS, figure_of_errors, nearest
 from shuffledp.report.wording import plan_table, randomizer_title
 
 
@@ -36,15 +36,6 @@ def test_a_bar_a_randomizer_sorted_and_the_chosen_one_is_darker(plan):
     shown = [text for text in texts if "times" not in text]
     assert all(text.endswith("%") != is_mean for text in shown)
     assert all(("%" in text) != is_mean for text in labels(elements, "xtick"))
-
-
-def test_the_curve_has_a_line_each_for_the_chosen_one_and_the_runner_up(plan):
-    points = plan.errors_by_epsilon()
-    figure = figure_of_curve(plan, points)
-    finite = [each for each in points if all(map(math.isfinite, each[1]))]
-    assert [row[0] for row in figure.rows] == [f"{epsilon:,.6g}" for epsilon, _ in finite]
-    assert len(of_class(drawn(figure), "trace")) == len(points[0][1])
-    assert figure_of_curve(plan, points[:1]) is None
 
 
 def with_alternative(plan, error):
@@ -121,8 +112,6 @@ def test_a_plan_with_dummies_states_three_guarantees_and_all_errors(hidden_plan)
         assert part in shown.replace("&#39;", "'").replace("\u00a0", " ")
     bars = [bar.find("title").text for bar in of_class(drawn(figure_of_errors(hidden_plan)), "bar")]
     assert bars[0].startswith("Answers as they are, shuffler's dummies")
-    curve = figure_of_curve(hidden_plan, hidden_plan.errors_by_epsilon())
-    assert len(of_class(drawn(curve), "trace")) == 2
 
 
 @pytest.mark.slow

@@ -4,13 +4,11 @@ A published number is not thereby safe. Units differ, so that each number states
 """
 
 import math
-from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from shuffledp.collection.plan import Plan
 from shuffledp.report import wording
-from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
+from shuffledp.report.drawing import Axis, Bar, Figure, bars_figure
 from shuffledp.report.formatting import given, rounded
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
@@ -41,27 +39,6 @@ def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
             ),
         ),
         ("Users", f"{plan.num_users:,}", plan.randomizer.name),
-    )
-
-
-def figure_of_curve(plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]]) -> Figure | None:
-    """Return error against epsilon of the chosen randomizer and the runner-up, where finite."""
-    points = [each for each in points if all(map(math.isfinite, each[1]))]
-    if len(points) < 2:
-        return None
-    second, over = plan.runner_up, partial(Line, x=tuple(epsilon for epsilon, _ in points))
-    names = map(_title, (plan, *(() if second is None else (second,))))
-    each_errors = zip(*(errors for _, errors in points), strict=True)
-    lines = [
-        over(name=name, y=errors, colour=colour)
-        for name, errors, colour in zip(names, each_errors, COLOURS, strict=False)
-    ]
-    return lines_figure(
-        "chart-curve",
-        lines,
-        x=Axis(title="\u03b5", is_log=True),
-        y=Axis(title="standard error", is_log=True),
-        here=plan.target_epsilon,
     )
 
 

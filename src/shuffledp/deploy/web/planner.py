@@ -31,7 +31,7 @@ from shuffledp.deploy.web.pages import page_of, pages_app, serve
 from shuffledp.report import wording
 from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.plan import figure_of_curve, figure_of_errors, key_figures
+from shuffledp.report.plan import figure_of_errors, key_figures
 
 #: Initial values of the form.
 DEFAULTS: Final = {
@@ -59,7 +59,8 @@ _TASK: Final[dict[str, Any]] = {
     "info": "a collection",
 }
 
-# Factors on the number of people, and on the cap on epsilon0, in the charts.
+# Factors on epsilon, on the number of people, and on the cap on epsilon0, in the charts.
+_EPSILONS: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 _PEOPLE: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _CAPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -126,12 +127,15 @@ def _swept(
 def trade_offs(form: Form) -> tuple[tuple[str, Figure], ...]:
     """Return the charts of a form's plan with their captions."""
     found, against = plan_of(form), "Expected standard error against"
-    cap, users = found.randomizer.epsilon0, found.num_users
+    cap, users, epsilon = found.randomizer.epsilon0, found.num_users, found.target_epsilon
+    targets = {factor * epsilon: {"epsilon": factor * epsilon} for factor in _EPSILONS}
     caps = {factor * cap: {"max_epsilon0": factor * cap} for factor in _CAPS}
     people = sorted({max(2, round(users * factor)) for factor in _PEOPLE})
     crowds = {float(each): {"num_users": each} for each in people}
     drawn = {
-        "epsilon, all else as planned": figure_of_curve(found, found.errors_by_epsilon()),
+        "epsilon, all else as planned": _swept(
+            found, "chart-curve", targets, title="\u03b5", here=epsilon
+        ),
         "the cap on epsilon0, at the same epsilon": _swept(
             found, "chart-cap", caps, title="\u03b5\u2080", here=cap
         ),
