@@ -3,7 +3,6 @@
 A published number is not thereby safe. Units differ, so that each number states its unit.
 """
 
-import math
 from typing import Any, NamedTuple
 
 from shuffledp.collection.plan import Plan
@@ -16,11 +15,6 @@ _MOST_TIMES = 20.0  # worse than the best: no bar
 
 def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
     """Return the strip of figures on top: both guarantees first."""
-    local = "no local noise", wording.TOGETHER
-    if math.isfinite(plan.randomizer.epsilon0):
-        epsilon0, odds, guess = wording.local_limits(plan.randomizer.profile, rounds=plan.rounds)
-        name = "epsilon0" if plan.rounds == 1 else "epsilon"
-        local = f"{name} = {epsilon0}", f"odds up to {odds}, right guess up to {guess}"
     return (
         (
             "Central privacy loss",
@@ -29,7 +23,7 @@ def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
         ),
         (
             "Without the shuffler",
-            *local,
+            *wording.local_figure(plan.randomizer.profile, rounds=plan.rounds),
         ),
         (
             "Standard error",

@@ -316,6 +316,15 @@ def local_loss(profile: LocalProfile, *, rounds: int = 1) -> str:
     return f"{_loss_name(rounds)} = {rounded(rounds * profile.epsilon0, up=True)}"
 
 
+def local_figure(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str]:
+    """Return `local_loss`, and its meaning in a few words."""
+    meaning = TOGETHER
+    if math.isfinite(profile.epsilon0):
+        _, odds, guess = local_limits(profile, rounds=rounds)
+        meaning = f"odds up to {odds}, right guess up to {guess}"
+    return local_loss(profile, rounds=rounds), meaning
+
+
 def _loss_name(rounds: int) -> str:
     """Return the name of the local loss of all rounds."""
     return "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"

@@ -121,7 +121,7 @@ def page_facts(state: TaskState, now: float) -> dict[str, Any]:
     figures = [
         ("Reports waiting", f"{number:,}", f"of {least}, the least batch"),
         ("If the batch closed now", epsilon, promised),
-        ("Without the shuffler", *_local(task)),
+        ("Without the shuffler", *wording.local_figure(task.asked.randomizer.profile)),
         ("Epoch", where, _when(task, now)),
     ]
     return {
@@ -141,15 +141,6 @@ def page_facts(state: TaskState, now: float) -> dict[str, Any]:
         "keys": list(_keys(state)),
         "counts": _counts(state),
     }
-
-
-def _local(task: Task) -> tuple[str, str]:
-    """Return the local loss, and its meaning."""
-    profile = task.asked.randomizer.profile
-    if math.isinf(profile.epsilon0):
-        return "no local noise", wording.TOGETHER
-    epsilon0, odds, guess = wording.local_limits(profile)
-    return f"epsilon0 = {epsilon0}", f"odds up to {odds}, right guess up to {guess}"
 
 
 def _curve(task: Task, number: int) -> Figure | None:
