@@ -83,20 +83,15 @@ def test_larger_channels():
     assert not is_refined_by(second, first)
 
 
-def test_within_the_tolerance_only():
-    shift = 1e-10
-    close = [[1.0 - shift, shift], [0.0, 1.0]]
+@pytest.mark.parametrize(("shift", "counts"), [(1e-10, True), (1e-8, False)])
+def test_within_the_tolerance_only(shift, counts):
     # The second is a little less noisy than the first: exactly, no refinement.
-    assert is_refined_by(close, np.eye(2))
-    assert not is_refined_by(close, np.eye(2), tolerance=1e-12)
+    assert is_refined_by([[1.0 - shift, shift], [0.0, 1.0]], np.eye(2)) == counts
 
 
 def test_refused():
-    for decide in (is_refined_by,):
-        with pytest.raises(ParameterError, match="2 and 3 inputs have different secrets"):
-            decide(np.eye(2), np.eye(3))
-        with pytest.raises(ParameterError, match="tolerance"):
-            decide(np.eye(2), np.eye(2), tolerance=0.0)
+    with pytest.raises(ParameterError, match="2 and 3 inputs have different secrets"):
+        is_refined_by(np.eye(2), np.eye(3))
     with pytest.raises(ParameterError, match="linear program with 512000 coefficients"):
         is_refined_by(np.full((80, 80), 1.0 / 80.0), np.full((80, 80), 1.0 / 80.0))
 

@@ -17,7 +17,7 @@ V_g(prior) = max_w sum_x prior_x g(w, x) before, and V_g[prior > C] = sum_y max_
 g(w, x) after. Without a gain, guessing the secret, both are the chance to guess right.
 
 *Accuracy.* With fractions throughout, exact. Otherwise nearest, in no direction: guessing the
-secret in one try is right to a relative 1e-14; otherwise to (num_inputs + 50) u, u = 2^-53, where
+secret is right to a relative 1e-14; otherwise to (num_inputs + 50) u, u = 2^-53, where
 gains are not negative, and to the same of the vulnerability for absolute gains where some are.
 Priors and rows that sum to one only within 1e-9 add as much.
 
@@ -43,7 +43,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.checks import require_at_least, require_finite, require_positive
+from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
 from shuffledp.core.reports import read_only
 
@@ -100,8 +100,10 @@ def as_numbers(name: str, values: object, num_dimensions: int) -> NDArray[Any]:
 
 def checked_labels(name: str, labels: Iterable[Hashable] | None, size: int) -> Labels:
     """Return labels as a tuple of distinct names, one for each of ``size``; None stays None."""
-    names = None if labels is None else tuple(labels)
-    if names is not None and (len(names) != size or len(set(names)) < size):
+    if labels is None:
+        return None
+    names = tuple(labels)
+    if not len(names) == len(set(names)) == size:
         raise ParameterError(
             f"{name} has {len(names)} labels, {len(set(names))} of them different: give {size}"
         )
@@ -361,31 +363,30 @@ LARGEST_PROGRAM = 250_000
 
 _FEASIBILITY = 1e-10
 
+# Largest distance of a row of C W from the row of D, in the sum of absolute differences.
+_LARGEST_DISTANCE = 1e-9
 
-def is_refined_by(
-    first: Channel | ArrayLike, second: Channel | ArrayLike, *, tolerance: float = 1e-9
-) -> bool:
+
+def is_refined_by(first: Channel | ArrayLike, second: Channel | ArrayLike) -> bool:
     """Return True if ``first`` is refined by ``second``, which then leaks no more.
 
     Parameters
     ----------
     first, second : Channel or array_like
         C and D, with the same inputs. Fractions are rounded to doubles.
-    tolerance : float
-        Largest distance of a row of C W from the row of D, in the sum of absolute differences, W
-        being the best post-processing of C.
 
     Returns
     -------
     bool
-        If true, W was found and checked: gains in [0, 1] give D at most half of the tolerance more
-        than C, whatever the prior. If false, none was found.
+        If true, a channel W was found and checked: no row of C W is farther than 1e-9 from the row
+        of D, in the sum of absolute differences. So gains in [0, 1] give D at most 5e-10 more than
+        C, whatever the prior. If false, none was found.
 
     Raises
     ------
     ParameterError
-        If the inputs differ, a matrix is no channel, the tolerance is not positive, or the linear
-        program has more than 250,000 coefficients.
+        If the inputs differ, a matrix is no channel, or the linear program has more than 250,000
+        coefficients.
     PrecisionError
         If the solver fails.
 
@@ -404,7 +405,6 @@ def is_refined_by(
     >>> is_refined_by(little, much), is_refined_by(much, little)
     (True, False)
     """
-    limit = require_positive("tolerance", tolerance)
     one, other = as_channel(first), as_channel(second)
     if one.num_inputs != other.num_inputs:
         raise ParameterError(
@@ -413,7 +413,7 @@ def is_refined_by(
     _require_same_labels("inputs of both channels", one.inputs, other.inputs)
     matrix, target = one.to_dense(), other.to_dense()
     apart = np.abs(matrix @ _closest(matrix, target) - target).sum(axis=1)
-    return bool(apart.max() <= limit)
+    return bool(apart.max() <= _LARGEST_DISTANCE)
 
 
 def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -448,17 +448,13 @@ def _closest(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray
     return closest
 
 
-def single_target_gain(
-    inputs: Sequence[Sequence[Hashable]] | None, target: int = 0
-) -> NDArray[np.int64]:
-    """Return the gain of guessing one person's value: 1 if right, else 0.
+def single_target_gain(inputs: Sequence[Sequence[Hashable]] | None) -> NDArray[np.int64]:
+    """Return the gain of guessing the first person's value: 1 if right, else 0.
 
     Parameters
     ----------
     inputs : sequence of sequences
         Each value of the secret, as the tuple of everybody's values: ``channel.inputs``.
-    target : int
-        Place of the person in each of them, from 0.
 
     Returns
     -------
@@ -468,25 +464,21 @@ def single_target_gain(
     Raises
     ------
     ParameterError
-        If there are no inputs, or one of them is too short.
+        If there are no inputs.
 
     Notes
     -----
-    Source: Jurado et al. 2023, Definition 13 (the person there is number 0).
+    Source: Jurado et al. 2023, Definition 13.
 
     Examples
     --------
-    >>> single_target_gain([("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")], target=1)
-    array([[1, 0, 1, 0],
-           [0, 1, 0, 1]])
+    >>> single_target_gain([("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")])
+    array([[1, 1, 0, 0],
+           [0, 0, 1, 1]])
     """
-    target = require_at_least("target", target, 0)
     if not inputs:
         raise ParameterError("inputs is empty: give what everybody said, as tuples")
-    people = min(map(len, inputs))
-    if target >= people:
-        raise ParameterError(f"target = {target} is not among the {people} people of each input")
-    said = [values[target] for values in inputs]
+    said = [values[0] for values in inputs]
     return np.array([[int(each == guess) for each in said] for guess in dict.fromkeys(said)])
 
 
@@ -506,16 +498,14 @@ def _checked_gain(gain: ArrayLike, num_inputs: int) -> NDArray[Any]:
     return table
 
 
-def prior_vulnerability(
-    prior: ArrayLike | None, gain: ArrayLike | None = None, *, tries: int = 1
-) -> float | Fraction:
+def prior_vulnerability(prior: ArrayLike | None, gain: ArrayLike | None = None) -> float | Fraction:
     """Return the expected gain of the best guess before any output is seen.
 
     Parameters
     ----------
     prior : (num_inputs,) array_like or None
         Law of the secret; None stands for the uniform law, for which ``gain`` must be given.
-    gain, tries
+    gain
         As for `posterior_vulnerability`.
 
     Returns
@@ -536,8 +526,8 @@ def prior_vulnerability(
     --------
     >>> prior_vulnerability([0.5, 0.25, 0.25])
     0.5
-    >>> prior_vulnerability([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], tries=2)
-    Fraction(5, 6)
+    >>> prior_vulnerability([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)])
+    Fraction(1, 2)
     """
     if gain is not None:
         size = as_numbers("gain", gain, 2).shape[1]
@@ -547,15 +537,13 @@ def prior_vulnerability(
         raise ParameterError("prior and gain are both missing: the number of inputs is unknown")
     # A channel with one output, which carries no information.
     blind = Channel(np.ones((size, 1), dtype=np.int64))
-    return posterior_vulnerability(prior, blind, gain, tries=tries)
+    return posterior_vulnerability(prior, blind, gain)
 
 
 def posterior_vulnerability(
     prior: ArrayLike | None,
     channel: Channel | ArrayLike,
     gain: ArrayLike | None = None,
-    *,
-    tries: int = 1,
 ) -> float | Fraction:
     """Return the expected gain of the best guess once the output is seen.
 
@@ -571,8 +559,6 @@ def posterior_vulnerability(
         Gain of each guess for each secret, finite; by default 1 for the secret itself. Where
         some are negative, one guess at least must be worth 0 or more for each secret, such as not
         to play: then no vulnerability is negative.
-    tries : int
-        Number of different guesses, at least 1, whose gains are added up.
 
     Returns
     -------
@@ -594,7 +580,7 @@ def posterior_vulnerability(
     >>> posterior_vulnerability([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
     0.75
     """
-    number, seen = require_at_least("tries", tries, 1), as_channel(channel)
+    seen = as_channel(channel)
     parts = [checked_prior(prior, seen.num_inputs, exact=True), seen.matrix]
     if gain is not None:
         parts.append(_checked_gain(gain, seen.num_inputs))
@@ -603,7 +589,7 @@ def posterior_vulnerability(
     worths = law[:, None] * matrix
     if table:
         worths = table[0] @ worths
-    best = worths.max(axis=0) if number == 1 else np.sort(worths, axis=0)[-number:].sum(axis=0)
+    best = worths.max(axis=0)
     return Fraction(best.sum()) if exact else max(math.fsum(best), 0.0)
 
 

@@ -91,7 +91,6 @@ def vulnerabilities(prior):
     asked = {
         "target": {"gain": leakage.single_target_gain(seen.inputs)},
         "whole": {},
-        "thrice": {"tries": 3},
         "matrix": {"gain": np.eye(8).astype(int).tolist()},
     }
     law = prior or [Fraction(1, 8)] * 8
