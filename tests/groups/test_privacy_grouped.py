@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -134,57 +133,6 @@ def test_the_release_hides_less_than_a_uniform_shuffle_and_the_bound_knows(name)
     case = (2, 1.0, 4, name, 3.0)
     uniform = account_delta(profiles.k_rr(1.0, 2), num_users=4, epsilon=0.8).upper
     assert exact_delta(case, 0.8) > 1.05 * uniform
-
-
-def window_cosets(name, n, window):
-    """Distances along each coset {tau pi}, tau a permutation of the users in the window."""
-    for pi in itertools.permutations(range(n)):
-        held = [pi[j] for j in range(n) if pi[j] in window]
-        distances = []
-        for renamed in itertools.permutations(held):
-            names = dict(zip(held, renamed, strict=True))
-            distances.append(distance_of(name, [names.get(each, each) for each in pi]))
-        yield distances, distance_of(name, pi)
-
-
-@pytest.mark.parametrize(
-    ("name", "n", "window"),
-    [
-        ("kendall", 5, (1, 2, 3)),
-        ("kendall", 4, (0, 1)),
-        ("hamming", 5, (0, 2, 3)),
-        ("hamming", 4, (1, 3)),
-        ("cayley", 5, (0, 2, 4)),
-        ("cayley", 4, (0, 1)),
-    ],
-)
-def test_windows_cost_exactly_what_is_claimed(name, n, window):
-    q = Fraction(2, 3)  # e^-theta
-    w = len(window)
-    uniform = [q ** distance_of(name, pi) for pi in itertools.permutations(range(w))]
-    factor = len(uniform) / sum(uniform)  # M
-    most_above = most_below = Fraction(0)
-    for distances, own in window_cosets(name, n, window):
-        mean = sum(q**d for d in distances) / len(distances)
-        most_above = max(most_above, q**own / mean)
-        most_below = max(most_below, mean / q**own)
-    assert most_above == factor
-    theta = -math.log(q)
-    alpha, log_factor = grouped._window(name, w, theta)
-    # The two extremes multiply to e^alpha_w exactly.
-    assert float(most_above * most_below) == pytest.approx(math.exp(alpha), rel=1e-12)
-    # Jensen's inequality errs upwards.
-    assert math.exp(log_factor) >= factor * (1.0 - 1e-15)
-
-
-def test_windows_of_kendall_have_to_be_consecutive():
-    # Three users two places apart cost more than theta w (w - 1)/2.
-    q = Fraction(1, 2)
-    worst = max(
-        max(distances) - min(distances) for distances, _ in window_cosets("kendall", 5, (0, 2, 4))
-    )
-    assert worst > 3
-    assert math.exp(grouped._window("kendall", 3, math.log(2.0))[0]) == pytest.approx(1 / q**3)
 
 
 def test_exchanging_two_entries_changes_the_distance_by_what_thinning_assumes():
@@ -345,30 +293,14 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
     assert grouped._thinning(nonsense, 1000, 0.01, "cayley")[0] == []
 
 
-def test_windows_win_where_the_uniform_shuffle_is_known_exactly():
-    found = grouped_epsilon(
-        profiles.k_rr(1.0, 2), num_users=1000, theta=1e-7, distance="hamming", delta=1e-6
-    )
-    assert found.method == "mallows-window/binary-exact"
-    uniform = account_epsilon(profiles.k_rr(1.0, 2), num_users=1000, delta=1e-6)
-    assert uniform.upper <= found.upper <= uniform.upper * 1.01
-
-
-def test_approximate_randomizers_have_windows_only():
+def test_approximate_randomizers_keep_their_local_guarantee():
     profile = LocalProfile(epsilon0=1.0, delta0=1e-12)
     asked = {"num_users": 1000, "theta": 1e-8, "distance": "kendall"}
     found = grouped_epsilon(profile, delta=1e-6, **asked)
-    assert found.method == "mallows-window/approximate-local"
-    assert found.upper < 0.5
+    assert found.method == "local"
+    assert found.upper == account_epsilon(profile, num_users=1, delta=1e-6).upper
     with pytest.raises(OutOfRegimeError, match="delta0"):
         grouped_epsilon(profile, delta=1e-13, **asked)
-
-
-def test_no_delta_is_left_where_windows_take_all_of_it():
-    found = grouped_epsilon(
-        profiles.k_rr(1.0, 2), num_users=10**6, theta=1e-14, distance="kendall", delta=1e-300
-    )
-    assert found.method == "mallows-thinned"
 
 
 @settings(max_examples=20)
@@ -387,7 +319,7 @@ def test_more_order_more_users_more_delta(theta, more, name, n):
 
     base = epsilon()
     slack = 1.0 + 1e-5
-    # Blocks and windows are cut to whole users, which costs a little at times.
+    # Blocks are cut to whole users, which costs a little at times.
     rough = 1.15 if name == "kendall" else slack
     assert epsilon(theta=theta * more) >= base / rough
     assert epsilon(delta=1e-3) <= base * slack

@@ -1,25 +1,12 @@
 """Guarantees of a shuffle within groups: central bounds, d_sigma-privacy, re-identification.
 
 *A Mallows model.* All n users run one randomizer; z'_j = y'_pi(j) along a public order of the
-users, and pi has a Mallows law with the parameter theta. The bound is the least of two results and
+users, and pi has a Mallows law with the parameter theta. The bound is the smaller of this and
 epsilon0.
 
 *Thinned.* Cut the places into blocks, each of L or fewer, L' the smallest; let b bound the change
 of the distance when two entries of pi inside a block are exchanged (Cayley 1, Hamming 2, Kendall
 2 L - 3), and kappa = e^(-theta b). Then (B) holds for L' users and the blanket kappa omega.
-
-*Window.* For w consecutive places with the victim's (for Hamming and Cayley any w users) that cost
-alpha_w = theta Delta_w: if uniform shuffling of w users is (eps, delta)-private, the release is
-(eps + alpha_w, M delta)-private, where ln M is at most theta times the mean distance of a uniform
-permutation of w items. *Proof.* Let tau be a uniform permutation of the window: with tau pi for pi
-the release Q_x is a uniform shuffle of the window, post-processed. If along each coset {tau pi}
-probabilities lie between M e^-alpha_w and M times their mean, P_x <= M Q_x <=
-M (e^eps Q_x' + delta) <= e^(eps + alpha_w) P_x' + M delta. Kendall: inversions with values outside
-the window stay, so d is a constant plus d(rho). Cayley: the cycles of tau pi that meet the window
-are cycles of tau times the first-return map of pi; the same. Hamming: if pi shows b of the window's
-places users of the window, of which F_b match, probabilities are proportional to e^(theta F_b); the
-ratios e^(theta b)/E e^(theta F_b) and E e^(theta F_b) grow with b, as F_(b+1) <= F_b + 1, and b = w
-is possible.
 
 A lower bound for any analysis of a uniform shuffle of all n holds here too.
 
@@ -64,13 +51,12 @@ docs/results/grouped.md has the proofs.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from shuffledp.amplification.atom_law import SMALLEST_DELTA, AtomLaw, atom_epsilon_above
+from shuffledp.amplification.atom_law import AtomLaw, atom_epsilon_above
 from shuffledp.amplification.clones_and_families import blanket_atoms
 from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta, crowd_epsilon, tail_targets
 from shuffledp.amplification.registry import (
@@ -95,22 +81,9 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
-
-class _Distance(NamedTuple):
-    """Functions of a rank distance that the results use, for w consecutive places."""
-
-    widest: Callable[[int], int]  # Delta_w
-    mean: Callable[[int], float]  # at least the mean of a uniform permutation
-    exchange: int | None  # b for a block of everybody; None if it grows with the block
-
-
-_DISTANCES = {
-    "kendall": _Distance(lambda w: w * (w - 1) // 2, lambda w: 0.25 * w * (w - 1), None),
-    "hamming": _Distance(lambda w: w if w >= 2 else 0, lambda w: w - 1.0, 2),
-    # the harmonic number is at least ln(w + 1)
-    "cayley": _Distance(lambda w: w - 1, lambda w: w - math.log(w + 1.0), 1),
-}
-MALLOWS_DISTANCES = tuple(_DISTANCES)
+# Change of a distance by an exchange in a block of everybody; None if it grows with the block.
+_EXCHANGES = {"kendall": None, "hamming": 2, "cayley": 1}
+MALLOWS_DISTANCES = tuple(_EXCHANGES)
 
 # Assumptions of the numbers; a Bound repeats them because they are part of the claim.
 MALLOWS_ASSUMPTIONS = (
@@ -133,15 +106,6 @@ _ROUNDING = 1e-14
 # Above this e^-x underflows; the crowd is negligible long before.
 _LARGEST_EXPONENT = 700.0
 
-# Growth factor of the windows that are tried: a finer grid gains less than one part in a hundred.
-_WINDOW_GROWTH = 1.5
-
-
-def _window(distance: str, size: int, theta: float) -> tuple[float, float]:
-    """Return alpha_w = theta Delta_w and ln M, both rounded up."""
-    alpha = round_up(theta * _DISTANCES[distance].widest(size), operations=4)
-    return alpha, min(round_up(theta * _DISTANCES[distance].mean(size)), alpha)
-
 
 def _kappa(theta: float, exchange: int) -> float:
     """Return e^(-theta b), rounded down."""
@@ -153,7 +117,7 @@ def _kappa(theta: float, exchange: int) -> float:
 
 def _block_of(distance: str, num_users: int, theta: float) -> tuple[int, float]:
     """Return the smallest block's size and kappa, rounded down, of the best cut found."""
-    exchange = _DISTANCES[distance].exchange
+    exchange = _EXCHANGES[distance]
     if exchange is not None:
         return num_users, _kappa(theta, exchange)
 
@@ -231,8 +195,8 @@ def grouped_epsilon(
 
     Notes
     -----
-    The smallest of the thinned and window results above and of epsilon0. Cost: a few calls of the
-    accountant, tenths of a second for any n.
+    The smaller of the thinned result above and of epsilon0. Cost: a few calls of the accountant,
+    tenths of a second for any n.
 
     Source: ours; docs/results/grouped.md.
 
@@ -267,17 +231,6 @@ def grouped_epsilon(
             upper = max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws)
             held: dict[str, Any] = {"source": _SOURCE, "assumptions": MALLOWS_ASSUMPTIONS + extra}
             found.append(Bound(lower=None, upper=upper, method="mallows-thinned", **held))
-        size = n
-        while size >= 2:
-            alpha, log_factor = _window(distance, size, theta)
-            inner = delta * math.exp(-log_factor) * (1.0 - _ROUNDING)
-            # A lower bound on the value of a uniform shuffle of everybody, and so of each window.
-            may_win = alpha + uniform.upper < min(each.upper for each in found)
-            if may_win and inner > max(profile.delta0, SMALLEST_DELTA):
-                bound = account_epsilon(profile, num_users=size, delta=inner, with_lower=False)
-                method, total = f"mallows-window/{bound.method}", round_up(bound.upper + alpha)
-                found.append(_mallows(bound, method=method, upper=total))
-            size = min(size - 1, int(size / _WINDOW_GROWTH))
     return least_over(found, uniform.lower)
 
 
@@ -428,8 +381,6 @@ def odds_factor(alpha: float) -> float:
 
 # Above this e^alpha is near the largest float.
 _LARGEST_ODDS_EXPONENT = 709.0
-# Above this many users of interest the exact count of sets is slow; the paper's form is used.
-_LARGEST_EXACT_SUBSET = 2000
 
 
 def reidentification_bound(
@@ -440,7 +391,7 @@ def reidentification_bound(
     (*) above for k users inside a group of r >= 2 k, rounded up; given the adversary's whole
     knowledge of the values, so that it holds for every data set. `OutOfRegimeError` if k > r/2: the
     others then cannot replace the subset. At least as small as Theorem 4.2, and equal for k = 1.
-    Cost: O(k) exact integer operations up to k = 2000, above that Theorem 4.2 itself.
+    Cost: O(k) operations on exact integers of some k digits.
     """
     r = require_at_least("group_size", group_size, 2)
     remedy = "the subset is a part of the group"
@@ -450,13 +401,10 @@ def reidentification_bound(
             f"the re-identification bound needs subset_size <= group_size / 2 (arXiv:2106.06603v3, "
             f"Theorem 4.2), but subset_size = {k}, group_size = {r}; take a larger group"
         )
-    if k > _LARGEST_EXACT_SUBSET:
-        odds = Fraction((r - k) // k)  # number of disjoint sets of k among the others
-    else:
-        most = sum(
-            math.comb(k, hits) * math.comb(r - 2 * k, k - hits) for hits in range(k // 2 + 1, k + 1)
-        )
-        odds = Fraction(math.comb(r - k, k), most)
+    most = sum(
+        math.comb(k, hits) * math.comb(r - 2 * k, k - hits) for hits in range(k // 2 + 1, k + 1)
+    )
+    odds = Fraction(math.comb(r - k, k), most)
     # 1 / (1 + odds e^-(2 k epsilon0 + alpha)), in logarithms.
     exponent = require_extended("alpha", alpha, _HINT)
     loss = round_up(2.0 * k * require_non_negative("epsilon0", epsilon0) + exponent)
