@@ -47,7 +47,7 @@ from releases import (
 from shuffledp import Entropy
 from shuffledp.groups import Groups, KendallMallows
 from shuffledp.groups.attacks.adversaries import attack_by_gaussian_process, gaussian_process_guess
-from shuffledp.groups.attacks.survey import AttackedSurvey
+from shuffledp.groups.attacks.survey import AttackedSurvey, Traits
 from shuffledp.groups.reference_orders import sensitivity
 from shuffledp.randomizers import KRandomizedResponse
 
@@ -288,8 +288,10 @@ def figure_8(settings: Settings, entropy: Entropy) -> Figure:
         codes=(census["income"] == ">50K").to_numpy().astype(np.uint8),
         randomizer=KRandomizedResponse(domain_size=2, epsilon0=EPSILON0),
         neighbourhoods=_of_an_age(ages, 1),
-        privileged=census["marital_status"].rank("dense").cast(pl.UInt8).to_numpy() - 1,
-        is_category=np.array([True]),
+        privileged=Traits(
+            census["marital_status"].rank("dense").cast(pl.Float64).to_numpy()[:, None],
+            is_category=np.array([True]),
+        ),
         public=ages.astype(np.float64),
     )
     public = survey.require_public()

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.displacement import LARGEST_COORDINATE, DisplacementShuffler, PublicPlaces
+from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
 from shuffledp.groups.group_rows import EARTH_RADIUS
 from shuffledp.groups.groups import Groups
 
@@ -64,19 +64,17 @@ def test_without_coordinates_places_are_those_of_an_order():
     assert places.name.startswith("places in the order")
 
 
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        (np.zeros(3, int), "shape"),
-        (np.zeros((0, 2), int), "shape"),
-        (np.zeros((3, 2)), "dtype float64"),
-        (np.zeros((3, 9), int), "8 at most"),
-        (np.full((1, 1), LARGEST_COORDINATE + 1), "above 2"),
-    ],
-)
-def test_what_is_no_lattice_is_refused(cells, message):
-    with pytest.raises(ParameterError, match=message):
-        PublicPlaces(cells=cells)
+def test_more_than_eight_coordinates_are_refused():
+    with pytest.raises(ParameterError, match="9 coordinates: give 8 at most"):
+        PublicPlaces.for_groups(PAIR, 4.0, np.arange(18.0).reshape(2, 9), "euclidean")
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e140])
+@pytest.mark.parametrize("alpha", [1e-9, 1e9])
+def test_sums_of_coordinates_stay_within_64_bits(size, alpha):
+    points = size * Entropy.from_seed(1).generator().random((60, 2))
+    places = PublicPlaces.for_groups(Groups.from_nearest(points, 5), alpha, points, "euclidean")
+    assert np.abs(places.cells).max() <= 2**32
 
 
 def test_other_people_are_refused():
@@ -85,8 +83,6 @@ def test_other_people_are_refused():
         places.sensitivity(PAIR)
     with pytest.raises(ParameterError, match="3 rows for 2 people"):
         PublicPlaces.for_groups(PAIR, 4.0, np.zeros((3, 2)), "euclidean")
-    with pytest.raises(ParameterError, match="side"):
-        PublicPlaces(cells=np.zeros((3, 1), int), side=0.0)
 
 
 # For the whole module; one of its tests draws.

@@ -55,7 +55,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.checks import require_positive
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
@@ -71,8 +70,6 @@ from shuffledp.groups.reference_orders import (
     theta_below,
 )
 
-#: Largest absolute coordinate: sums over all people stay within 64 bits.
-LARGEST_COORDINATE = 2**32
 # Parts of this many people or fewer are added up one by one.
 _LEAF = 8
 
@@ -265,7 +262,7 @@ _FEWEST_CELLS, _MOST_CELLS = 2.0**10, 2.0**30
 class PublicPlaces:
     """Public places of people on a lattice: ``cells`` (num_users, d), at most 2^32 in size, d <= 8.
 
-    Made by `for_groups`.
+    Made by `for_groups`, with whole numbers far below the limit.
 
     ``side`` is the distance between neighbouring cells in ``unit``: ``"places"`` for ranks,
     ``"m"``, or ``"units"`` for the unit of the columns.
@@ -277,20 +274,11 @@ class PublicPlaces:
     name: str = "as given"
 
     def __post_init__(self) -> None:
-        cells = np.ascontiguousarray(self.cells)
-        if cells.ndim != 2 or not cells.size or cells.dtype.kind not in "iu":
+        if self.cells.shape[1] > MOST_DIMENSIONS:
             raise ParameterError(
-                f"cells has shape {cells.shape} and dtype {cells.dtype}: give whole numbers, a row "
-                "for each of one person or more"
+                f"places have {self.cells.shape[1]} coordinates: give {MOST_DIMENSIONS} at most"
             )
-        if cells.shape[1] > MOST_DIMENSIONS:
-            raise ParameterError(
-                f"cells has {cells.shape[1]} coordinates: give {MOST_DIMENSIONS} at most"
-            )
-        if int(np.abs(cells).max()) > LARGEST_COORDINATE:
-            raise ParameterError("cells has a coordinate above 2^32: make the cells larger")
-        object.__setattr__(self, "cells", read_only(cells.astype(np.int64, copy=False)))
-        object.__setattr__(self, "side", require_positive("side", self.side))
+        object.__setattr__(self, "cells", read_only(np.ascontiguousarray(self.cells)))
 
     @classmethod
     def by_rank(cls, values: ArrayLike) -> Self:
@@ -310,15 +298,9 @@ class PublicPlaces:
             reference = choose_reference_order(groups, distance="footrule")
             name = f"places in the order {reference.name}"
             return cls(cells=reference.places[:, None], name=name)
-        points = np.asarray(coordinates)
-        if len(points) != groups.num_users:
-            raise ParameterError(
-                f"coordinates has {len(points):,} rows for {groups.num_users:,} people: give one "
-                "for each"
-            )
-        if metric == "absolute" or points.ndim == 1 or points.shape[1] == 1:
+        points = points_of_people(coordinates, metric, groups.num_users)
+        if points.shape[1] == 1:
             return cls.by_rank(points)
-        points = points_of_people(points, metric, groups.num_users)
         unit, name = "units", "cells of a grid"
         if metric == "haversine":
             points, unit, name = points * EARTH_RADIUS, "m", "cells in space"

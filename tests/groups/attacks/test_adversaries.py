@@ -15,6 +15,7 @@ from shuffledp.groups.attacks.adversaries import (
     gaussian_process_guess,
     is_vulnerable,
 )
+from shuffledp.groups.attacks.survey import Traits
 from shuffledp.groups.group_kernels import vote
 from shuffledp.groups.groups import Groups
 
@@ -42,6 +43,11 @@ def everybody(num_people):
 EVERYBODY = everybody(5)
 
 
+def numbers(table):
+    """Traits that are all numbers."""
+    return Traits(table, np.zeros(table.shape[1], dtype=bool))
+
+
 def by_sorting(person, row, traits, is_category, size):
     """Return the most similar members of a row, in plain Python."""
 
@@ -54,7 +60,9 @@ def by_sorting(person, row, traits, is_category, size):
 
 def test_the_most_similar_are_read():
     traits = np.array([[0.0], [10.0], [1.0], [11.0], [3.0]])
-    rows = choose_neighbours(*EVERYBODY, num_neighbours=3, privileged=traits, entropy=entropy())
+    rows = choose_neighbours(
+        *EVERYBODY, num_neighbours=3, privileged=numbers(traits), entropy=entropy()
+    )
     assert [set(row) for row in rows.tolist()] == [
         {0, 2, 4},
         {1, 3, 4},
@@ -65,13 +73,13 @@ def test_the_most_similar_are_read():
     assert rows[:, 0].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("privileged", [None, np.arange(5.0)[:, None]])
+@pytest.mark.parametrize("privileged", [None, numbers(np.arange(5.0)[:, None])])
 def test_only_the_own_row(privileged):
     rows = choose_neighbours(*EVERYBODY, num_neighbours=1, privileged=privileged, entropy=entropy())
     assert rows.tolist() == [[0], [1], [2], [3], [4]]
 
 
-@pytest.mark.parametrize("privileged", [None, np.arange(5.0)[:, None]])
+@pytest.mark.parametrize("privileged", [None, numbers(np.arange(5.0)[:, None])])
 def test_small_neighbourhoods_leave_places_free(privileged):
     groups = Groups(num_users=5, starts=[0, 1, 5], members=np.arange(5))
     rows = choose_neighbours(
@@ -85,7 +93,7 @@ def test_small_neighbourhoods_leave_places_free(privileged):
 def test_categories_are_one_apart_or_equal():
     traits = np.array([[0, 0.0], [7, 0.0], [0, 0.9], [7, 0.3], [1, 0.0]])
     rows = choose_neighbours(
-        *EVERYBODY, num_neighbours=2, privileged=traits, is_category=np.array([True, False]),
+        *EVERYBODY, num_neighbours=2, privileged=Traits(traits, np.array([True, False])),
         entropy=entropy(),
     )  # fmt: skip
     # Person 0: row 2 is 0.9 away, rows 1 and 4 are 1 away whatever their codes.
@@ -104,7 +112,7 @@ def test_large_neighbourhoods_agree_with_sorting():
     own = generator.integers(0, 2, num_people)
     chosen = choose_neighbours(
         Groups(num_users=60, starts=cuts, members=rows), own, num_neighbours=7,
-        privileged=traits, is_category=is_category, entropy=entropy(),
+        privileged=Traits(traits, is_category), entropy=entropy(),
     )  # fmt: skip
     for person in range(num_people):
         row = rows[cuts[own[person]] : cuts[own[person] + 1]].tolist()
@@ -146,7 +154,10 @@ def test_the_equally_similar_are_equally_likely():
     chosen = np.concatenate(
         [
             choose_neighbours(
-                *everybody(5), num_neighbours=2, privileged=np.zeros((5, 1)), entropy=source
+                *everybody(5),
+                num_neighbours=2,
+                privileged=numbers(np.zeros((5, 1))),
+                entropy=source,
             )[0:1, 1]
             for _ in range(2_000)
         ]
@@ -179,7 +190,10 @@ def test_renaming_the_values_renames_the_guesses():
     generator = entropy().generator()
     released = generator.integers(0, 5, 200)
     neighbours = choose_neighbours(
-        *everybody(200), num_neighbours=25, privileged=generator.random((200, 1)), entropy=entropy()
+        *everybody(200),
+        num_neighbours=25,
+        privileged=numbers(generator.random((200, 1))),
+        entropy=entropy(),
     )
     counts = np.array([np.bincount(released[row], minlength=5) for row in neighbours])
     clear = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.groups.attacks.adversaries import (
     attack_by_gaussian_process,
     attack_by_majority_vote,
@@ -15,6 +15,7 @@ from shuffledp.groups.attacks.adversaries import (
 from shuffledp.groups.attacks.survey import (
     AttackedSurvey,
     ComparedArrangement,
+    Traits,
     euclidean_positions,
     own_neighbourhoods,
 )
@@ -85,8 +86,8 @@ def test_privileged_data_pick_the_household_out_of_the_neighbourhood():
     everybody = Groups.from_sets([range(300)], num_users=300)
     blind = households(neighbourhoods=everybody, epsilon0=3.0)
     told = households(
-        neighbourhoods=everybody, epsilon0=3.0, privileged=blind.public,
-        is_category=np.array([True]),
+        neighbourhoods=everybody, epsilon0=3.0,
+        privileged=Traits(blind.public, np.array([True])),
     )  # fmt: skip
     rates = [
         attack_by_majority_vote(
@@ -158,18 +159,19 @@ def test_chords_are_close_to_ways_along_the_surface():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"codes": np.zeros(300)}, "whole number a person"),
-        ({"codes": np.zeros((300, 1), dtype=int)}, "whole number a person"),
-        ({"codes": np.full(300, 2)}, r"must lie in \[0, 2\)"),
-        ({"codes": np.zeros(3, dtype=int)}, r"public has shape \(300, 1\) for 3 people"),
-        ({"privileged": np.zeros(2)}, r"privileged has shape \(2, 1\)"),
-        ({"privileged": np.zeros((300, 0))}, "one column or more"),
+        ({"codes": np.zeros(300)}, "codes has dtype float64"),
+        ({"codes": np.zeros((300, 1), dtype=int)}, "one code a user"),
+        ({"codes": np.full(300, 2)}, r"not in \[0, 2\)"),
+        ({"codes": np.zeros(3, dtype=int)}, "neighbourhoods are of 300 people and codes of 3"),
+        ({"public": np.zeros(2)}, r"public has shape \(2, 1\) for 300 people"),
+        ({"privileged": Traits(np.zeros((2, 1)), np.zeros(1, bool))}, r"privileged has shape \(2,"),
+        ({"privileged": Traits(np.zeros((300, 0)), np.zeros(0, bool))}, "one column or more"),
         ({"public": np.full(300, np.nan)}, "public holds numbers that are not finite"),
         ({"neighbourhoods": Groups.from_sets([[0, 1]], num_users=2)}, "neighbourhoods are of 2"),
     ],
 )
 def test_surveys_refuse(changes, message):
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises((ParameterError, DomainError), match=message):
         households(**changes)
 
 

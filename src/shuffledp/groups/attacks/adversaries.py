@@ -52,9 +52,8 @@ def choose_neighbours(
     neighbourhoods: Groups,
     own: Integers,
     *,
-    num_neighbours: int = 25,
-    privileged: Floats | None = None,
-    is_category: Booleans | None = None,
+    num_neighbours: int,
+    privileged: surveys.Traits | None = None,
     entropy: Entropy,
 ) -> NDArray[np.int32]:
     """Return the rows that the adversary reads about each person, padded with -1.
@@ -69,10 +68,8 @@ def choose_neighbours(
 
     size = require_at_least("num_neighbours", num_neighbours, 1)
     if privileged is None:  # all are equally similar
-        privileged = np.zeros((own.size, 0))
-    if is_category is None:
-        is_category = np.zeros(privileged.shape[1], dtype=np.bool_)
-    traits = np.array(privileged, dtype=np.float64, order="C"), np.array(is_category)
+        privileged = surveys.Traits(np.zeros((own.size, 0)), np.zeros(0, dtype=np.bool_))
+    traits = np.array(privileged.values, dtype=np.float64, order="C"), privileged.is_category
     rows, words = (neighbourhoods.starts, neighbourhoods.members), entropy.words(own.size)
     return kernels.choose_most_similar(rows, read_only(own), traits, words, size)
 
@@ -232,7 +229,6 @@ def _vote(
         surveys.own_neighbourhoods(survey.neighbourhoods),
         num_neighbours=num_neighbours,
         privileged=survey.privileged,
-        is_category=survey.is_category,
         entropy=entropy,
     )
     for arrangement in arrangements:

@@ -26,6 +26,7 @@ from shuffledp.core.labels import holds_numbers, label_series
 from shuffledp.groups.group_rows import EARTH_RADIUS, points_of_people
 from shuffledp.groups.grouping import Grouping, OpenedGroups
 from shuffledp.groups.groups import Groups
+from shuffledp.randomizers.checks import require_codes
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 
 if TYPE_CHECKING:
@@ -49,46 +50,44 @@ class ComparedArrangement:
         return reports if self.shuffler is None else self.shuffler.shuffle(reports, entropy)
 
 
+class Traits(NamedTuple):
+    """Traits of people: numbers over their range, or codes of categories."""
+
+    values: Floats
+    is_category: Booleans
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttackedSurvey:
     """A survey whose collection is simulated, and the adversary's knowledge about people.
 
     ``codes`` are the true answers, in [0, k); ``neighbourhoods`` has everybody within the attack's
-    radius of each person; ``privileged`` is further data that the adversary has, with
-    ``is_category`` for columns of codes; ``public`` values, measured by ``metric``, are for attacks
-    and models that use them. Tables have one row a person, and one column or more.
+    radius of each person; ``privileged`` is further data that the adversary has; ``public`` values,
+    measured by ``metric``, are for attacks and models that use them. Tables have one row a person,
+    and one column or more.
     """
 
     codes: NDArray[Any]
     randomizer: KRandomizedResponse
     neighbourhoods: Groups
-    privileged: NDArray[Any] | None = None
-    is_category: Booleans | None = None
+    privileged: Traits | None = None
     public: NDArray[Any] | None = None
     metric: str = "euclidean"
 
     def __post_init__(self) -> None:
-        codes = np.asarray(self.codes)
-        if codes.ndim != 1 or codes.dtype.kind not in "iu" or not codes.size:
-            raise ParameterError(
-                f"codes is an array of {codes.dtype} with shape {codes.shape}: give one whole "
-                "number a person, for one person or more"
-            )
-        for name in ("privileged", "public"):
-            if getattr(self, name) is not None:
-                table = _finite_table(name, getattr(self, name), codes.size)
-                object.__setattr__(self, name, table)
+        codes = require_codes(np.asarray(self.codes), self.randomizer.domain_size)
         if self.neighbourhoods.num_users != codes.size:
             raise ParameterError(
                 f"neighbourhoods are of {self.neighbourhoods.num_users} people and codes of "
                 f"{codes.size}: give both in the order of the same rows"
             )
-        if not 0 <= int(codes.min()) <= int(codes.max()) < self.randomizer.domain_size:
-            raise ParameterError(
-                f"codes go from {codes.min()} to {codes.max()}: with domain_size = "
-                f"{self.randomizer.domain_size} they must lie in [0, {self.randomizer.domain_size})"
-            )
         object.__setattr__(self, "codes", codes)
+        if self.public is not None:
+            table = _finite_table("public", self.public, codes.size)
+            object.__setattr__(self, "public", table)
+        if self.privileged is not None:
+            table = _finite_table("privileged", self.privileged.values, codes.size)
+            object.__setattr__(self, "privileged", self.privileged._replace(values=table))
 
     @property
     def num_users(self) -> int:
@@ -151,13 +150,6 @@ def euclidean_positions(coordinates: NDArray[Any], metric: str) -> Floats:
     if metric != "haversine":
         return np.asarray(coordinates, dtype=np.float64)
     return EARTH_RADIUS / 1000.0 * points_of_people(coordinates, metric, len(coordinates))
-
-
-class Traits(NamedTuple):
-    """Traits of people: numbers over their range, or codes of categories."""
-
-    values: Floats
-    is_category: Booleans
 
 
 def read_traits(path: str | PathLike[str], columns: Sequence[str], **ways: Any) -> Traits:
@@ -281,7 +273,6 @@ def open_survey(
     if on_progress is not None:
         on_progress("grouping", opened.num_users, opened.num_users)
     near = opened if attack_radius is None else grouping.within(attack_radius).open(path, **ways)
-    known, is_category = read_traits(path, privileged, **ways) if privileged else (None, None)
     seen, metric = opened.coordinates, grouping.metric_used
     if public:
         (seen, of_categories), metric = read_traits(path, public, **ways), "euclidean"
@@ -294,8 +285,7 @@ def open_survey(
         codes=np.concatenate(list(answers.blocks())),
         randomizer=KRandomizedResponse(domain_size=len(answers.domain), epsilon0=epsilon0),
         neighbourhoods=near.groups,
-        privileged=known,
-        is_category=is_category,
+        privileged=read_traits(path, privileged, **ways) if privileged else None,
         public=seen,
         metric=metric,
     )
