@@ -25,18 +25,14 @@ from shuffledp.groups.grouping import Grouping
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.groups.privacy import displaced_epsilon
-from shuffledp.groups.shuffling import (
-    DisplacementShuffling,
-    GroupShuffling,
-    group_facts,
-    rows_writer,
-)
+from shuffledp.groups.shuffling import DisplacementShuffling, GroupShuffling, rows_writer
 from shuffledp.report import page_html
 
 QUESTION = sdp.Categories(domain=["yes", "no"])
 PLACES = np.arange(60) // 3
 ANSWERS = ["yes" if place < 10 else "no" for place in PLACES]
 LAW = sdp.randomizers.KRandomizedResponse(domain_size=2, epsilon0=1.0).profile
+GUARANTEE = guarantee_for(LAW, 60, delta=1e-6)
 
 
 def arrangement(alpha=4.0, distance="kendall"):
@@ -160,7 +156,8 @@ def facts_of(distance, tmp_path, alpha=4.0, profile=LAW):
     pl.DataFrame({"place": PLACES}).write_csv(table)
     opened = Grouping(by=("place",), radius=1).open(table)
     shuffler = MallowsShuffler.for_groups(opened.groups, alpha, distance=distance)
-    return group_facts(shuffler, profile=profile, entropy=Entropy.from_seed(1))
+    within = GroupShuffling(shuffler=shuffler)
+    return within.facts(profile, GUARANTEE, entropy=Entropy.from_seed(1))
 
 
 @pytest.mark.parametrize("distance", ["kendall", "hamming", "cayley"])
@@ -249,7 +246,8 @@ def test_guesses_after_noise_on_places_are_bounded_by_who_hides():
 
 
 def facts_in(shuffler):
-    return group_facts(shuffler, profile=LAW, entropy=Entropy.from_seed(2))
+    within = DisplacementShuffling(shuffler=shuffler)
+    return within.facts(LAW, GUARANTEE, entropy=Entropy.from_seed(2))
 
 
 def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
@@ -281,8 +279,9 @@ def test_kendall_says_that_it_hardly_amplifies(tmp_path):
     for name, distance in (("mallows", "kendall"), ("mallows", "hamming"), ("displacement", "")):
         shuffler = opened.shuffler(4.0, name=name, distance=distance)
         kind = DisplacementShuffling if name == "displacement" else GroupShuffling
-        guarantee = kind(shuffler=shuffler).guarantee(law, 3_000, delta=1e-6)
-        facts = facts_in(shuffler)
+        within = kind(shuffler=shuffler)
+        guarantee = within.guarantee(law, 3_000, delta=1e-6)
+        facts = within.facts(law, guarantee, entropy=Entropy.from_seed(2))
         said[name, distance] = amplification_cautions(guarantee, law.epsilon0, facts)
     (kendall,) = said["mallows", "kendall"]
     assert "Kendall's distance gives next to no central amplification" in kendall

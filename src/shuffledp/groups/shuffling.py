@@ -63,11 +63,21 @@ from shuffledp.groups.reference_orders import group_widths
 _RAREST_CROWD = 1e-6
 
 
+# Subset sizes, such as of households, for which the report states Theorem 4.2.
+_SUBSET_SIZES = (1, 2, 5)
+# A share that stays in all of this many shuffles stays with 95 % confidence except with
+# probability 5 %: 0.95^59 < 0.05.
+_DRAWS = 59
+_LIMITS = {"delta": 0.05, "confidence": 0.95}
+# For more people simulated shuffles take too long for a report.
+_MOST_SIMULATED = 300_000
+
+
 class _InMemory(ABC):
     """Reports shuffled by a party that knows the owner of each report."""
 
     __slots__ = ()
-    shuffler: MallowsShuffler | DisplacementShuffler
+    shuffler: GroupShuffler
 
     def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
         """Return a shuffle in memory, which keeps reports in their order of arrival."""
@@ -89,10 +99,34 @@ class _InMemory(ABC):
     def facts(
         self, profile: LocalProfile, _: Guarantee, *, entropy: Entropy, **__: Any
     ) -> GroupFacts | None:
-        """Return the facts of a shuffler that knows its groups."""
-        if self.shuffler.groups is None:
+        """Return the facts of a shuffler that knows its groups; privacy claims are rounded up.
+
+        ``entropy`` is for simulated shuffles, none of which is released.
+        """
+        groups, alpha = self.shuffler.groups, self.shuffler.alpha
+        if groups is None or alpha is None:
             return None
-        return group_facts(self.shuffler, profile=profile, entropy=entropy)
+        sizes, preservation = groups.sizes, []
+        many = groups.num_users > _MOST_SIMULATED
+        draws = [self.shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
+        if not many:
+            largest = groups.group(int(np.argmax(sizes)))  # the first of several
+            found = {"eta": preserved_share(draws, largest, **_LIMITS), **_LIMITS}
+            name = "the largest group"
+            preservation = [SubsetPreservation(name=name, size=largest.size, **found)]
+        return self._facts(
+            groups,
+            draws,
+            description=groups.description,
+            num_groups=groups.num_groups,
+            smallest_group=int(sizes.min()),
+            median_group=int(np.median(sizes)),
+            largest_group=int(sizes.max()),
+            alpha=alpha,
+            odds_factor=odds_factor(alpha),
+            reidentification=_reidentification(groups, profile, alpha),
+            preservation=tuple(preservation),
+        )
 
     def cautions(
         self, profile: LocalProfile, guarantee: Guarantee, facts: GroupFacts | None
@@ -110,6 +144,10 @@ class _InMemory(ABC):
     @abstractmethod
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
         """Return the bound on the central epsilon of the shuffle."""
+
+    @abstractmethod
+    def _facts(self, groups: Groups, draws: list[Integers], **common: Any) -> GroupFacts:
+        """Return the facts that all shuffles have, and those of this kind."""
 
     @abstractmethod
     def _concealment(self) -> Concealment:
@@ -146,6 +184,19 @@ class GroupShuffling(_InMemory):
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
         theta, distance = self.shuffler.theta, self.shuffler.reference.distance
         return grouped_epsilon(profile, theta=theta, distance=distance, **asked)
+
+    def _facts(self, groups: Groups, draws: list[Integers], **common: Any) -> MallowsFacts:
+        reference = self.shuffler.reference
+        return MallowsFacts(
+            largest_width=int(group_widths(groups, reference.places).max()),
+            rank_distance=reference.distance,
+            reference_order=reference.name,
+            sensitivity=reference.sensitivity,
+            orders_tried=reference.tried,
+            theta=self.shuffler.theta,
+            mean_displacement=_mean_displacement(reference.places[:, None], draws),
+            **common,
+        )
 
     def _concealment(self) -> Concealment:
         # All places have the same spread under Hamming and Cayley; under Kendall the ends have the
@@ -188,19 +239,21 @@ class DisplacementShuffling(_InMemory):
         # For the user hidden by the fewest others.
         return displaced_epsilon(profile, expected_crowd=float(self.crowds.min()), **asked)
 
+    def _facts(self, groups: Groups, draws: list[Integers], **common: Any) -> DisplacementFacts:
+        places, crowds = self.shuffler.places, self.crowds
+        return DisplacementFacts(
+            unit=places.unit,
+            reference_order=places.name,
+            sensitivity=places.side * places.sensitivity(groups),
+            theta=self.shuffler.theta / places.side,
+            mean_displacement=places.side * _mean_displacement(places.cells, draws),
+            expected_crowd=tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),
+            **common,
+        )
+
     def _concealment(self) -> Concealment:
         least = float(self.crowds.min())
         return Concealment(crowd=partial(crowd_with_mean, least, delta=_RAREST_CROWD))
-
-
-# Subset sizes, such as of households, for which the report states Theorem 4.2.
-_SUBSET_SIZES = (1, 2, 5)
-# A share that stays in all of this many shuffles stays with 95 % confidence except with
-# probability 5 %: 0.95^59 < 0.05.
-_DRAWS = 59
-_LIMITS = {"delta": 0.05, "confidence": 0.95}
-# For more people simulated shuffles take too long for a report.
-_MOST_SIMULATED = 300_000
 
 
 def rows_writer(
@@ -249,73 +302,6 @@ def rows_writer(
                 rows.with_columns(harmless_text(texts)).write_csv(folder / f"{ROWS_STEM}.csv")
 
     return write
-
-
-def group_facts(shuffler: GroupShuffler, *, profile: LocalProfile, entropy: Entropy) -> GroupFacts:
-    """Return facts for the report on a shuffle within groups; privacy claims are rounded up.
-
-    The shuffler is made by `for_groups`; ``entropy`` is for simulated shuffles, none of which is
-    released.
-    """
-    groups, alpha = shuffler.groups, shuffler.alpha
-    assert groups is not None and alpha is not None  # noqa: S101, PT018  # narrows the types
-    sizes = groups.sizes
-    many = shuffler.num_users > _MOST_SIMULATED
-    draws = [shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
-    kind: type[GroupFacts] = MallowsFacts
-    if isinstance(shuffler, DisplacementShuffler):
-        kind, particular = DisplacementFacts, _displacement_facts(shuffler, groups, draws)
-    else:
-        particular = _mallows_facts(shuffler, groups, draws)
-    preservation: tuple[SubsetPreservation, ...] = ()
-    if not many:
-        largest = groups.group(int(np.argmax(sizes)))  # the first of several
-        eta = preserved_share(draws, largest, **_LIMITS)
-        named = SubsetPreservation(name="the largest group", size=largest.size, eta=eta, **_LIMITS)
-        preservation = (named,)
-    return kind(
-        description=groups.description,
-        num_groups=groups.num_groups,
-        smallest_group=int(sizes.min()),
-        median_group=int(np.median(sizes)),
-        largest_group=int(sizes.max()),
-        alpha=alpha,
-        odds_factor=odds_factor(alpha),
-        reidentification=_reidentification(groups, profile, alpha),
-        preservation=preservation,
-        **particular,
-    )
-
-
-def _mallows_facts(
-    shuffler: MallowsShuffler, groups: Groups, draws: list[Integers]
-) -> dict[str, Any]:
-    """Return the facts that only a Mallows model has."""
-    reference = shuffler.reference
-    return {
-        "largest_width": int(group_widths(groups, reference.places).max()),
-        "rank_distance": reference.distance,
-        "reference_order": reference.name,
-        "sensitivity": reference.sensitivity,
-        "orders_tried": reference.tried,
-        "theta": shuffler.theta,
-        "mean_displacement": _mean_displacement(reference.places[:, None], draws),
-    }
-
-
-def _displacement_facts(
-    shuffler: DisplacementShuffler, groups: Groups, draws: list[Integers]
-) -> dict[str, Any]:
-    """Return the facts that only noise on places has, in the unit of the places."""
-    places, crowds = shuffler.places, shuffler.crowds_lower()
-    return {
-        "unit": places.unit,
-        "reference_order": places.name,
-        "sensitivity": places.side * places.sensitivity(groups),
-        "theta": shuffler.theta / places.side,
-        "mean_displacement": places.side * _mean_displacement(places.cells, draws),
-        "expected_crowd": tuple(np.quantile(crowds, (0.0, 0.01, 0.5), method="lower").tolist()),
-    }
 
 
 def _mean_displacement(places: Integers, draws: list[Integers]) -> float:
