@@ -97,7 +97,6 @@ def gains(groups, options):
         "paper_sensitivity": published,
         "breadth_first_sensitivity": exact,
         "chosen_sensitivity": chosen.sensitivity,
-        "smallest_possible": chosen.smallest_possible,
         "chosen": chosen.name,
         "gain_of_exact_sensitivity": published / exact,
         "gain_of_chosen_order": published / chosen.sensitivity,

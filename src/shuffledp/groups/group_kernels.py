@@ -284,26 +284,26 @@ def row_sums(rows: Compressed, values: Floats) -> Floats:
 @njit
 def traverse(
     roots: Integers, own: Integers, of_users: Compressed, of_groups: Compressed, by_rank: Integers
-) -> tuple[Integers, Integers]:
+) -> Integers:
     """Visit people breadth first: each opens all its groups, and a group admits its members.
 
     ``roots`` lists everybody in the order in which components may start; ``own`` is the group
     that a person opens first, or -1; the members of a group come in the order of ``by_rank``.
-    Returns the people in the order of the visit, and the number of the component of each.
+    Returns the people in the order of the visit: components fill places in a row.
     """
     ranks = np.empty_like(by_rank)
     ranks[by_rank] = np.arange(by_rank.size)
     (user_starts, user_groups), (starts, members) = of_users, of_groups
     queue = np.empty(roots.size, dtype=np.int64)
-    component = np.full(roots.size, -1, dtype=np.int64)
+    found = np.zeros(roots.size, dtype=np.bool_)
     opened = np.zeros(starts.size, dtype=np.bool_)
     opened[-1] = True  # stands for the group -1
-    head = tail = number = 0
+    head = tail = 0
     for root in roots:
-        if component[root] >= 0:
+        if found[root]:
             continue
         queue[tail] = root
-        component[root] = number
+        found[root] = True
         tail += 1
         while head < tail:
             user = queue[head]
@@ -315,13 +315,12 @@ def traverse(
                 opened[group] = True
                 first = tail
                 for other in members[starts[group] : starts[group + 1]]:
-                    if component[other] < 0:
-                        component[other] = number
+                    if not found[other]:
+                        found[other] = True
                         queue[tail] = ranks[other]
                         tail += 1
                 queue[first:tail] = by_rank[np.sort(queue[first:tail])]
-        number += 1
-    return queue, component
+    return queue
 
 
 @njit

@@ -213,32 +213,26 @@ class Grouping:
         ``ways`` of reading as in `open_column`: csv_separator, header, decimal,
         missing_texts.
         """
-        path = Path(table)
+        path, metric, points = Path(table), self.metric_used, None
         if self.by:
-            return self._by_columns(path, **ways)
+            points = read_coordinates(path, self.by, metric=metric, **ways)
+            if self.radius is None:
+                groups = Groups.from_nearest(points, self.group_size or 0, metric=metric)
+            else:
+                groups = Groups.from_distance(points, _distance(self.radius, metric), metric=metric)
+        else:
+            groups = self._by_name(path, **ways)
+        named = replace(groups, description=self.describe())
+        return OpenedGroups(groups=named, grouping=self, coordinates=points)
+
+    def _by_name(self, path: Path, **ways: Any) -> Groups:
+        """Form groups by a file that names people, with ids or the numbers of their rows."""
         ids = None if self.id_column is None else edge_files.read_ids(path, self.id_column, **ways)
         users = _num_rows(path, **ways) if ids is None else len(ids)
         if self.graph is not None:
             edges = edge_files.read_edges(self.graph, ids)
-            groups = Groups.from_graph(edges, num_users=users, hops=self.hops)
-        else:
-            groups = Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)
-        return self._opened(groups)
-
-    def _opened(self, groups: Groups, coordinates: Floats | None = None) -> "OpenedGroups":
-        """Return groups with the description of how they were formed."""
-        named = replace(groups, description=self.describe())
-        return OpenedGroups(groups=named, grouping=self, coordinates=coordinates)
-
-    def _by_columns(self, path: Path, **ways: Any) -> "OpenedGroups":
-        """Form groups by the distance between public values."""
-        metric = self.metric_used
-        points = read_coordinates(path, self.by, metric=metric, **ways)
-        if self.radius is None:
-            groups = Groups.from_nearest(points, self.group_size or 0, metric=metric)
-        else:
-            groups = Groups.from_distance(points, _distance(self.radius, metric), metric=metric)
-        return self._opened(groups, points)
+            return Groups.from_graph(edges, num_users=users, hops=self.hops)
+        return Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)
 
 
 def _distance(radius: float | str, metric: str) -> float:

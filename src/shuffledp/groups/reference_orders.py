@@ -49,14 +49,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.collection.uniform_shuffler import require_plain_rows
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.checks import require_at_least, require_extended
+from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.reports import read_only
@@ -189,8 +189,8 @@ def sensitivities_in_order(distance: str, memberships: Memberships, order: Integ
     return footrule - sizes // 2 if distance == "kendall" else footrule
 
 
-def breadth_first(memberships: Memberships) -> tuple[Integers, Integers]:
-    """Visit people breadth first from the largest group; return that order, and components.
+def breadth_first(memberships: Memberships) -> Integers:
+    """Return the people in the order of a visit breadth first from the largest group.
 
     Each component, that is people linked by shared groups, fills places in a row, and starts with
     the person whose group is largest. Source: the paper's Algorithm 1, steps 2 to 4. Ties, which
@@ -215,7 +215,7 @@ def cuthill_mckee(memberships: Memberships, order: Integers) -> Integers:
     by_degree = np.argsort(np.diff(memberships.of_users[0]), kind="stable")
     for _ in range(2):
         # Components fill places in a row, so that their last people come first when reversed.
-        order, _ = _traverse(memberships, order[::-1], by_degree)
+        order = _traverse(memberships, order[::-1], by_degree)
     return order
 
 
@@ -236,9 +236,7 @@ def principal_axis_order(points: Floats) -> Integers:
     return np.argsort(along, kind="stable")
 
 
-def _traverse(
-    memberships: Memberships, roots: Integers, by_rank: Integers
-) -> tuple[Integers, Integers]:
+def _traverse(memberships: Memberships, roots: Integers, by_rank: Integers) -> Integers:
     """Call the compiled traversal with arrays of one layout, so that it is compiled once."""
     from shuffledp.groups.group_kernels import traverse
 
@@ -248,6 +246,8 @@ def _traverse(
     return traverse(read_only(roots.copy()), read_only(own), *rows, read_only(by_rank))
 
 
+#: Largest number of sweeps for each order. Mostly a dozen suffice.
+SWEEPS = 40
 #: Number of consecutive sweeps without gain after which the search stops.
 PATIENCE = 4
 # Keeps people whose groups all have sensitivity 0 in place.
@@ -255,11 +255,11 @@ _LEAST_WEIGHT = 1e-9
 
 
 def improve_by_sweeps(
-    distance: str, memberships: Memberships, order: Integers, *, sweeps: int, good_enough: int
+    distance: str, memberships: Memberships, order: Integers, *, good_enough: int
 ) -> tuple[Integers, int]:
     """Return the best order found, and its exact sensitivity; never worse than the given order.
 
-    At most ``sweeps`` sweeps, or until the sensitivity is ``good_enough``. Best if each component
+    At most `SWEEPS` sweeps, or until the sensitivity is ``good_enough``. Best if each component
     fills places in a row, as it then continues to. Source: ours; the unweighted sweep is the
     barycentre heuristic of Sugiyama, Tagawa, Toda, IEEE Transactions on Systems, Man, and
     Cybernetics 11(2), 1981. Cost: three passes over the memberships and one sort of the people a
@@ -268,7 +268,7 @@ def improve_by_sweeps(
     values = sensitivities_in_order(distance, memberships, order)
     best_order, best = order, int(values.max(initial=0))
     without_gain = 0
-    for _ in range(sweeps):
+    for _ in range(SWEEPS):
         if best <= good_enough or without_gain == PATIENCE:
             break
         order = _sweep(memberships, order, values)
@@ -294,10 +294,6 @@ def _sweep(memberships: Memberships, order: Integers, values: Integers) -> Integ
     return order[np.argsort(places[order], kind="stable")]
 
 
-#: Largest number of sweeps for each order. Mostly a dozen suffice.
-SWEEPS = 40
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReferenceOrder:
     """An order of the people, and the sensitivity of a rank distance in it.
@@ -314,14 +310,12 @@ class ReferenceOrder:
         Exact sensitivity of that distance, for the groups for which it was chosen.
     tried : tuple of (str, int)
         Name and sensitivity of every order that was tried.
-    smallest_possible : int
-        Lower bound on the sensitivity of any order; 0 if it is unknown.
 
     Examples
     --------
     >>> found = choose_reference_order(Groups.from_sets([[0, 2], [2, 1]], num_users=3))
-    >>> found.order.tolist(), found.places.tolist(), found.sensitivity, found.is_best
-    ([0, 2, 1], [0, 2, 1], 1, True)
+    >>> found.order.tolist(), found.places.tolist(), found.sensitivity
+    ([0, 2, 1], [0, 2, 1], 1)
     """
 
     order: Integers = field(repr=False)
@@ -329,7 +323,6 @@ class ReferenceOrder:
     distance: str
     sensitivity: int
     tried: tuple[tuple[str, int], ...] = field(default=(), repr=False)
-    smallest_possible: int = 0
 
     def __post_init__(self) -> None:
         order = np.ascontiguousarray(self.order, dtype=np.int64)
@@ -347,15 +340,10 @@ class ReferenceOrder:
         """The place of each person, shape (num_users,): the inverse of ``order``."""
         return inverse(self.order)
 
-    @property
-    def is_best(self) -> bool:
-        """True if it is proved that no order has a smaller sensitivity."""
-        return self.sensitivity == self.smallest_possible
-
 
 def breadth_first_order(groups: Groups) -> Integers:
     """Return the paper's reference order; see `breadth_first`."""
-    return breadth_first(Memberships.of(groups))[0]
+    return breadth_first(Memberships.of(groups))
 
 
 def choose_reference_order(
@@ -364,7 +352,6 @@ def choose_reference_order(
     distance: str = "kendall",
     coordinates: ArrayLike | None = None,
     metric: str = "euclidean",
-    sweeps: SupportsIndex = SWEEPS,
 ) -> ReferenceOrder:
     """Return the order with the smallest exact sensitivity that was found.
 
@@ -382,8 +369,6 @@ def choose_reference_order(
         Public coordinates of the people; the groups may be made from other data.
     metric : {"euclidean", "haversine", "absolute"}
         Measure of distance between coordinates; for ``"haversine"`` latitude and longitude.
-    sweeps : int
-        Largest number of sweeps for each order, >= 0.
 
     Returns
     -------
@@ -405,7 +390,6 @@ def choose_reference_order(
     ([3, 1, 2, 0], 3)
     """
     least = smallest_possible_sensitivity(distance, groups)
-    most_sweeps = require_at_least("sweeps", sweeps, 0)
     points = None
     if coordinates is not None:
         points = points_of_people(coordinates, metric, groups.num_users)
@@ -417,8 +401,7 @@ def choose_reference_order(
         for name, start in _ideas(memberships, points):
             before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
             tried.append((name, before))
-            how = {"sweeps": most_sweeps, "good_enough": least}
-            order, after = improve_by_sweeps(distance, memberships, start, **how)
+            order, after = improve_by_sweeps(distance, memberships, start, good_enough=least)
             if after < before:
                 tried.append((f"{name}, swept", after))
             found.append((after, tried[-1][0], order))
@@ -431,13 +414,12 @@ def choose_reference_order(
         distance=distance,
         sensitivity=best,
         tried=tuple(tried),
-        smallest_possible=least,
     )
 
 
 def _ideas(memberships: Memberships, points: Floats | None) -> Iterator[tuple[str, Integers]]:
     """Yield names and starting orders, each computed on demand; quick ones first."""
-    first, _ = breadth_first(memberships)
+    first = breadth_first(memberships)
     yield "breadth first", first
     if points is not None:
         yield "longest axis", principal_axis_order(points)
