@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.mallows import mallows_model
+from shuffledp.groups.mallows import MallowsModel
 
 # Kendall: from nearly uniform to nearly the identity; the others: half the items move.
 THETAS = {
@@ -36,8 +36,10 @@ def record(benchmark, num_items):
 @pytest.mark.parametrize(("name", "num_items", "theta"), CASES)
 def test_sample(benchmark, name, num_items, theta):
     benchmark.group = f"{name} {num_items:.0e} items, theta = {theta:.3g}"
-    model = mallows_model(name, num_items, theta)
-    mallows_model(name, 1000, theta).sample(Entropy.from_seed(0))  # compiles
+    model = MallowsModel(distance=name, num_items=num_items, theta=theta)
+    MallowsModel(distance=name, num_items=1000, theta=theta).sample(
+        Entropy.from_seed(0)
+    )  # compiles
     entropy = Entropy.from_operating_system()
     benchmark.pedantic(model.sample, args=(entropy,), rounds=3)
     record(benchmark, num_items)

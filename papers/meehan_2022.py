@@ -45,7 +45,7 @@ from releases import (
     within_groups,
 )
 from shuffledp import Entropy
-from shuffledp.groups import Groups, KendallMallows
+from shuffledp.groups import Groups, MallowsModel
 from shuffledp.groups.attacks.adversaries import attack_by_gaussian_process, gaussian_process_guess
 from shuffledp.groups.attacks.survey import AttackedSurvey, Traits
 from shuffledp.groups.reference_orders import sensitivity
@@ -398,7 +398,7 @@ def preserved_shares(
     num_items: int, theta: float, shares: Sequence[float], *, trials: int, entropy: Entropy
 ) -> NDArray[np.float64]:
     """Draw Kendall-Mallows permutations; return the shares of the middle that stay there."""
-    model = KendallMallows(num_items=num_items, theta=theta)
+    model = MallowsModel(distance="kendall", num_items=num_items, theta=theta)
     kept = np.empty((trials, len(shares)))
     for row in kept:
         came_from = model.sample(entropy)

@@ -15,7 +15,8 @@ import pytest
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups import mallows
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.mallows import MALLOWS_MODELS, MallowsShuffler
+from shuffledp.groups.mallows import MallowsShuffler
+from shuffledp.groups.privacy import MALLOWS_DISTANCES
 from shuffledp.groups.reference_orders import DISTANCES, ReferenceOrder, group_sensitivities
 
 # People in overlapping groups, not in a row in these reference orders.
@@ -186,12 +187,12 @@ def test_the_code_does_what_was_listed(monkeypatch, case):
     answers = np.arange(100, 100 + n)
     for pi in permutations(range(n)):
         model = SimpleNamespace(sample=lambda entropy, pi=pi: np.array(pi))
-        monkeypatch.setattr(mallows, "mallows_model", lambda *_, model=model: model)
+        monkeypatch.setattr(mallows, "MallowsModel", lambda model=model, **_: model)
         shuffled = shuffler.shuffle(answers, Entropy.from_seed(0))
         assert tuple(shuffled.tolist()) == released(answers, conjugated(order, pi))
 
 
-@pytest.mark.parametrize("distance", MALLOWS_MODELS)
+@pytest.mark.parametrize("distance", MALLOWS_DISTANCES)
 def test_a_shuffler_keeps_the_alpha_it_was_asked_for(distance):
     sets, _ = CASES["five, in disorder"]
     groups = Groups.from_sets(sets, num_users=5)

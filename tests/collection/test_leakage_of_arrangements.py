@@ -16,7 +16,7 @@ from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.shuffling import UNIFORM, Concealment, FinishedShuffling
 from shuffledp.core.bound import Bound
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.mallows import MallowsShuffler, mallows_model, target_place_law
+from shuffledp.groups.mallows import MallowsModel, MallowsShuffler, target_place_law
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.leakage.any_shuffler import positions_vulnerability
@@ -100,7 +100,7 @@ def test_in_the_middle_less_is_guessed():
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 12])
 @pytest.mark.parametrize("theta", [0.0, 0.01, 0.5, 4.0, math.inf])
 def test_the_ends_are_the_least_spread(n, theta):
-    model = mallows_model("kendall", n, theta)
+    model = MallowsModel(distance="kendall", num_items=n, theta=theta)
     sums = [np.cumsum(np.sort(target_place_law(model, place))[::-1]) for place in range(n)]
     for each in sums:
         assert np.all(each <= sums[0] + 1e-12)
@@ -164,7 +164,7 @@ def test_many_places_have_closed_bounds():
 
 
 def test_any_number_of_values_has_a_closed_bound():
-    places = target_place_law(mallows_model("kendall", 6, 0.4), 0)
+    places = target_place_law(MallowsModel(distance="kendall", num_items=6, theta=0.4), 0)
     closed = module._by_collisions(places, 0.7, 3)
     written = positions_vulnerability(places, response(3, 0.7))
     assert written.upper <= closed.upper * (1.0 + 1e-12)

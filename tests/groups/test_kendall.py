@@ -15,7 +15,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.groups import group_kernels as kernels
 from shuffledp.groups.exact_draws import LIBRARY_MARGIN
 from shuffledp.groups.mallows import (
-    KendallMallows,
+    MallowsModel,
     displacement_law,
     draw_lehmer_code,
     permutation_of_code,
@@ -158,7 +158,7 @@ def test_large_theta():
 def test_many_draws_have_this_mean():
     # 4 draws of 1e5 items at theta = 0.3: some 4e4 stretches that do not touch, each with a
     # relative standard deviation below 2: 0.05 is five of them, of a fixed seed.
-    model = KendallMallows(num_items=100_000, theta=0.3)
+    model = MallowsModel(distance="kendall", num_items=100_000, theta=0.3)
     entropy = Entropy.from_seed(1)
     moved = [np.abs(model.sample(entropy) - np.arange(100_000)).mean() for _ in range(4)]
     steps, chances = displacement_law(100_000, 0.3, 50_000)

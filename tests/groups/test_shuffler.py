@@ -38,7 +38,7 @@ def shuffler_in(order, *, theta=1.0, distance="kendall"):
 def with_draw(monkeypatch, pi):
     """Let every model draw ``pi``."""
     model = SimpleNamespace(sample=lambda entropy: np.array(pi))
-    monkeypatch.setattr(mallows, "mallows_model", lambda *arguments: model)
+    monkeypatch.setattr(mallows, "MallowsModel", lambda **_: model)
 
 
 @pytest.mark.parametrize("order", [*permutations(range(4))])

@@ -11,11 +11,11 @@ from oracles.shuffler_channels import all_permutations, mallows_channel, walk_ch
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups.mallows import (
-    MALLOWS_MODELS,
+    MallowsModel,
     MallowsShuffler,
-    mallows_model,
     target_place_law,
 )
+from shuffledp.groups.privacy import MALLOWS_DISTANCES
 from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper, positions_vulnerability
 from shuffledp.leakage.channel import randomizer_channel, shuffle_channel
@@ -27,7 +27,7 @@ from shuffledp.network.walk import RandomWalk
 FALSE_POSITIVE_RATE = 1e-9
 
 BINARY = [[0.8, 0.2], [0.2, 0.8]]
-distances = pytest.mark.parametrize("distance", MALLOWS_MODELS)
+distances = pytest.mark.parametrize("distance", MALLOWS_DISTANCES)
 
 
 def network_channel(walk, rounds, domain_size):
@@ -45,7 +45,7 @@ def uninformed(channel, num_users, target):
 @pytest.mark.parametrize("theta", [0.0, 0.4, 3.0, math.inf])
 def test_place_laws_are_those_of_all_permutations(distance, theta):
     for n in (1, 2, 5):
-        model = mallows_model(distance, n, theta)
+        model = MallowsModel(distance=distance, num_items=n, theta=theta)
         table, law = all_permutations(model)
         assert law.sum() == pytest.approx(1.0, rel=1e-14)
         for place in range(n):
@@ -59,7 +59,7 @@ def test_place_laws_are_those_of_all_permutations(distance, theta):
 @distances
 @pytest.mark.parametrize("theta", [0.2, 1.5])
 def test_place_laws_give_what_the_whole_channel_leaks(distance, theta):
-    model = mallows_model(distance, 4, theta)
+    model = MallowsModel(distance=distance, num_items=4, theta=theta)
     channel = randomizer_channel(4, 2, 0.8) @ mallows_channel(model, 2)
     for target in range(4):
         exact = uninformed(channel, 4, target)
@@ -69,9 +69,9 @@ def test_place_laws_give_what_the_whole_channel_leaks(distance, theta):
 
 def test_uniform_and_identity_permutations():
     shuffle = shuffle_channel(4, 2).to_dense()
-    uniform = mallows_channel(mallows_model("kendall", 4, 0.0), 2)
+    uniform = mallows_channel(MallowsModel(distance="kendall", num_items=4, theta=0.0), 2)
     assert np.allclose(uniform.to_dense(), shuffle, atol=1e-14)
-    still = mallows_channel(mallows_model("hamming", 4, math.inf), 3)
+    still = mallows_channel(MallowsModel(distance="hamming", num_items=4, theta=math.inf), 3)
     assert np.array_equal(still.to_dense(), np.eye(81))
 
 
@@ -119,14 +119,16 @@ def test_walks_as_channels():
 
 def test_large_laws_add_up():
     for place in (0, 4711, 99_999):
-        law = target_place_law(mallows_model("kendall", 100_000, 0.01), place)
+        law = target_place_law(
+            MallowsModel(distance="kendall", num_items=100_000, theta=0.01), place
+        )
         assert law.sum() == pytest.approx(1.0, rel=1e-12)
         assert int(law.argmax()) in range(place - 1, place + 2)
-    hamming = target_place_law(mallows_model("hamming", 10**6, 10.0), 3)
+    hamming = target_place_law(MallowsModel(distance="hamming", num_items=10**6, theta=10.0), 3)
     assert positions_vulnerability(hamming, BINARY).method == "positions-bounded"
 
 
 def test_places_out_of_range():
     for place in (3, -1):
         with pytest.raises(ParameterError, match=f"place = {place}"):
-            target_place_law(mallows_model("kendall", 3, 1.0), place)
+            target_place_law(MallowsModel(distance="kendall", num_items=3, theta=1.0), place)

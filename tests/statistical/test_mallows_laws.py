@@ -16,13 +16,13 @@ from oracles.mallows import DISTANCES, moments_of_distance
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups.exact_draws import LazyUniform, draw_truncated_poisson
 from shuffledp.groups.mallows import (
-    MALLOWS_MODELS,
+    MallowsModel,
     draw_by_swaps,
     draw_lehmer_code,
-    mallows_model,
     permutation_of_code,
     permute_all_but,
 )
+from shuffledp.groups.privacy import MALLOWS_DISTANCES
 
 # For the whole module; each of the tests takes an equal share.
 FALSE_POSITIVE_RATE = 1e-9
@@ -72,10 +72,10 @@ def is_rejected(counts, probabilities):
 
 
 @pytest.mark.parametrize("theta", [0.0, 1e-300, 1e-12, 0.2, 0.45, 1.2, 5.0])
-@pytest.mark.parametrize("name", MALLOWS_MODELS)
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
 def test_all_permutations_of_four_items(name, theta):
     entropy = Entropy.from_seed(201)
-    model = mallows_model(name, 4, theta)
+    model = MallowsModel(distance=name, num_items=4, theta=theta)
     assert not is_rejected(counts_of(lambda: model.sample(entropy)), law(name, theta))
 
 
@@ -115,7 +115,7 @@ MANY = {
 )
 def test_distances_of_many_items(name, theta):
     num_items = 100_000
-    model = mallows_model(name, num_items, theta)
+    model = MallowsModel(distance=name, num_items=num_items, theta=theta)
     distance = distance_of(name)(model.sample(Entropy.from_seed(203)))
     mean, variance = moments_of_distance(name, num_items, theta)
     deviation = math.sqrt(variance)
@@ -128,13 +128,13 @@ def test_distances_of_many_items(name, theta):
 
 def test_few_items_move_for_large_theta_under_hamming():
     # P(d >= k) is below (n e^-theta)^k / (1 - n e^-theta): here 3^-40 1.5 = 1e-19.
-    model = mallows_model("hamming", 100_000, math.log(3e5))
+    model = MallowsModel(distance="hamming", num_items=100_000, theta=math.log(3e5))
     assert distance_of("hamming")(model.sample(Entropy.from_seed(209))) < 40
 
 
 def test_most_items_move_for_small_theta_under_hamming():
     # Fixed points are at most a Poisson variate of mean e^0.3; above 40 with probability 1e-43.
-    model = mallows_model("hamming", 100_000, 0.3)
+    model = MallowsModel(distance="hamming", num_items=100_000, theta=0.3)
     assert np.count_nonzero(model.sample(Entropy.from_seed(204)) == np.arange(100_000)) <= 40
 
 
@@ -145,7 +145,7 @@ def test_most_items_move_for_small_theta_under_hamming():
 def test_displacements_of_many_items(name, theta):
     # The number of items that move, 5e4 or more, has a relative deviation below 1 / 200. Given it,
     # each goes anywhere: the mean over them has a relative deviation of about 0.71 / 220.
-    model = mallows_model(name, 100_000, theta)
+    model = MallowsModel(distance=name, num_items=100_000, theta=theta)
     moved = np.abs(model.sample(Entropy.from_seed(205)) - np.arange(100_000)).mean()
     share = moments_of_distance("hamming", 100_000, theta)[0] / 100_000
     if name == "cayley":  # the last item is swapped or not, and all are like the last
@@ -201,17 +201,17 @@ def test_planted_flaws_are_found(name, flawed):
     assert is_rejected(counts_of(lambda: flawed(generator, 1.2)), law(name, 1.2))
 
 
-@pytest.mark.parametrize("name", MALLOWS_MODELS)
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
 def test_another_theta_is_found(name):
-    entropy, model = Entropy.from_seed(207), mallows_model(name, 4, 1.2)
+    entropy, model = Entropy.from_seed(207), MallowsModel(distance=name, num_items=4, theta=1.2)
     counts = counts_of(lambda: model.sample(entropy))
     assert is_rejected(counts, law(name, 1.0))
     assert is_rejected(counts, law(name, 1.4))
 
 
-@pytest.mark.parametrize("name", MALLOWS_MODELS)
+@pytest.mark.parametrize("name", MALLOWS_DISTANCES)
 def test_the_law_of_another_distance_is_found(name):
-    entropy, model = Entropy.from_seed(208), mallows_model(name, 4, 0.45)
+    entropy, model = Entropy.from_seed(208), MallowsModel(distance=name, num_items=4, theta=0.45)
     counts = counts_of(lambda: model.sample(entropy))
-    for other in MALLOWS_MODELS.keys() - {name}:
+    for other in set(MALLOWS_DISTANCES) - {name}:
         assert is_rejected(counts, law(other, 0.45))

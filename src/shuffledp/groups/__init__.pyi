@@ -1,9 +1,7 @@
 from shuffledp.groups.displacement import DisplacementShuffler as DisplacementShuffler
 from shuffledp.groups.grouping import Grouping as Grouping
 from shuffledp.groups.groups import Groups as Groups
-from shuffledp.groups.mallows import CayleyMallows as CayleyMallows
-from shuffledp.groups.mallows import HammingMallows as HammingMallows
-from shuffledp.groups.mallows import KendallMallows as KendallMallows
+from shuffledp.groups.mallows import MallowsModel as MallowsModel
 from shuffledp.groups.mallows import MallowsShuffler as MallowsShuffler
 from shuffledp.groups.mallows import target_place_law as target_place_law
 from shuffledp.groups.reference_orders import ReferenceOrder as ReferenceOrder

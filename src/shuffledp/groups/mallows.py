@@ -63,7 +63,6 @@ where exp(3 theta) is claimed. The form above is what its Appendix A.10 does in 
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,7 +73,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.arrays import Floats, Integers, Words
-from shuffledp.core.checks import require_at_least
+from shuffledp.core.checks import require_at_least, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
@@ -160,29 +159,50 @@ _HALF_BITS, _HALF = 32, 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MallowsModel(ABC):
+class MallowsModel:
     """A law of permutations that prefers those near the identity.
 
-    With concentration theta and distance d a permutation pi of n items has the probability
-    exp(-theta d(pi, identity)) / psi, where the partition function psi makes the probabilities sum
-    to 1. The privacy of shuffling within groups is a statement about ratios of these probabilities
-    (Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of Shuffling", ICLR 2022,
-    arXiv:2106.06603v3), so each model is drawn exactly, tails included. ``pi[i]`` is the item at
-    place i.
+    A permutation pi has the probability exp(-theta d(pi, identity)) / psi, where the partition
+    function psi makes the probabilities sum to 1. The privacy of shuffling within groups is a
+    statement about ratios of these probabilities (Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy
+    Implications of Shuffling", ICLR 2022, arXiv:2106.06603v3), so each model is drawn exactly,
+    tails included. ``pi[i]`` is the item at place i.
+
+    Parameters
+    ----------
+    distance : {"kendall", "hamming", "cayley"}
+        The distance d: inversions, places whose item moved, or swaps.
+    num_items : int
+        Number of items n, in [1, 2^32 - 1].
+    theta : float
+        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
+
+    Notes
+    -----
+    Source: this module's docstring. The draws are exact given uniform words. Cost an item, whatever
+    theta: 0.1 to 0.2 microseconds and 22 bytes for Kendall's distance, 10 to 30 ns and 17 bytes for
+    Hamming's, 5 to 100 ns, the more swaps the more, and 8 bytes for Cayley's.
+
+    Examples
+    --------
+    >>> law = MallowsModel(distance="kendall", num_items=1000, theta=0.1)
+    >>> pi = law.sample(Entropy.from_operating_system())
+    >>> bool((np.sort(pi) == np.arange(1000)).all())
+    True
     """
 
-    #: "kendall", "hamming" or "cayley".
-    distance: ClassVar[str]
-
+    distance: str
     num_items: int
     theta: float
 
     def __post_init__(self) -> None:
-        size = require_at_least(
-            "num_items", self.num_items, 1, MAX_ITEMS, "shuffle parts of that size"
-        )
-        object.__setattr__(self, "num_items", size)
-        object.__setattr__(self, "theta", require_theta(self.theta))
+        if self.distance not in _DRAWS:
+            raise ParameterError(
+                f"distance = {self.distance!r} has no sampler: choose one of {', '.join(_DRAWS)}"
+            )
+        remedy = "shuffle parts of that size"
+        size = require_at_least("num_items", self.num_items, 1, MAX_ITEMS, remedy)
+        set_fields(self, num_items=size, theta=require_theta(self.theta))
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
@@ -191,143 +211,41 @@ class MallowsModel(ABC):
             return identity
         if self.theta == 0.0:
             return UniformShuffler().shuffle(identity, entropy)
-        return self._draw(entropy)
-
-    @abstractmethod
-    def _draw(self, entropy: Entropy) -> Integers:
-        """Draw a permutation, theta being in (0, inf)."""
+        return _DRAWS[self.distance](self.num_items, self.theta, entropy)
 
 
-class KendallMallows(MallowsModel):
-    """Permutations with probability proportional to exp(-theta inversions).
+def _draw_by_code(num_items: int, theta: float, entropy: Entropy) -> Integers:
+    """Draw a permutation with probability proportional to e^(-theta inversions), exactly."""
+    return permutation_of_code(draw_lehmer_code(num_items, theta, entropy))
 
-    Parameters
-    ----------
-    num_items : int
-        Number of items n, in [1, 2^32 - 1].
-    theta : float
-        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
 
-    Notes
-    -----
-    Source: this module's docstring. The draws are exact given uniform words. Cost: 0.1 to 0.2
-    microseconds an item, whatever theta; memory: 22 bytes an item.
+def _draw_by_fixed_places(num_items: int, theta: float, entropy: Entropy) -> Integers:
+    """Draw a permutation with probability proportional to e^(-theta items that move), exactly."""
+    uniform = exact.LazyUniform(prefix=int(entropy.words(1)[0]), entropy=entropy)
+    num_forced = exact.draw_truncated_poisson(num_items, theta, uniform)
+    return permute_all_but(num_items, num_forced, entropy)
 
-    Examples
-    --------
-    >>> law = KendallMallows(num_items=1000, theta=0.1)
-    >>> pi = law.sample(Entropy.from_operating_system())
-    >>> bool((np.sort(pi) == np.arange(1000)).all())
-    True
+
+def mean_hamming_distance(num_items: int, theta: float) -> float:
+    """Return the mean number of places whose item moved, to nearest.
+
+    Distances that are left out have a probability below 1e-40.
     """
-
-    __slots__ = ()
-    distance = "kendall"
-
-    def _draw(self, entropy: Entropy) -> Integers:
-        return permutation_of_code(draw_lehmer_code(self.num_items, self.theta, entropy))
-
-
-class HammingMallows(MallowsModel):
-    """Permutations with probability proportional to exp(-theta places whose item moved).
-
-    Parameters
-    ----------
-    num_items : int
-        Number of items n, in [1, 2^32 - 1].
-    theta : float
-        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
-
-    Notes
-    -----
-    Source: this module's docstring. The draws are exact given uniform words. Cost: 10 to 30
-    ns an item; memory: 17 bytes an item.
-
-    Examples
-    --------
-    >>> law = HammingMallows(num_items=3, theta=math.log(2))
-    >>> round(law.mean_distance(), 12)  # (2 3 / 4 + 3 2 / 8) / 2
-    1.125
-    """
-
-    __slots__ = ()
-    distance = "hamming"
-
-    def _draw(self, entropy: Entropy) -> Integers:
-        uniform = exact.LazyUniform(prefix=int(entropy.words(1)[0]), entropy=entropy)
-        num_forced = exact.draw_truncated_poisson(self.num_items, self.theta, uniform)
-        return permute_all_but(self.num_items, num_forced, entropy)
-
-    def mean_distance(self) -> float:
-        """Return the mean number of places whose item moved, to nearest.
-
-        Distances that are left out have a probability below 1e-40.
-        """
-        n, theta = self.num_items, min(self.theta, _IDENTITY_THETA)
-        fixed = math.exp(min(theta, 30.0))  # mean number of fixed points if n is larger
-        anchor = n - min(n, math.floor(fixed))
-        width = 64 + math.ceil(20.0 * math.sqrt(min(n, fixed) + 1.0))
-        first, last = max(0, anchor - width), min(n, anchor + width)
-        distances = np.arange(first, last + 1, dtype=np.float64)
-        # n! / (n - d)! e^(-theta d) D_d / d!, relatively to the first two factors at the anchor.
-        steps = np.log(n - distances[:-1]) - theta
-        logs = np.zeros(distances.size)
-        logs[anchor - first + 1 :] = np.cumsum(steps[anchor - first :])
-        logs[: anchor - first] = -np.cumsum(steps[: anchor - first][::-1])[::-1]
-        alternating = [(-1.0) ** i / math.factorial(i) for i in range(_DERANGEMENT_TERMS)]
-        shares = np.cumsum(alternating)
-        weights = np.exp(logs) * shares[np.minimum(distances, shares.size - 1).astype(np.int64)]
-        return float(np.average(distances, weights=weights))
-
-
-class CayleyMallows(MallowsModel):
-    """Permutations with probability proportional to exp(-theta swaps).
-
-    Parameters
-    ----------
-    num_items : int
-        Number of items n, in [1, 2^32 - 1].
-    theta : float
-        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
-
-    Notes
-    -----
-    Source: this module's docstring. The draws are exact given uniform words. Cost: 5 to 100
-    ns an item, the more swaps the more; memory: 8 bytes an item.
-
-    Examples
-    --------
-    >>> law = CayleyMallows(num_items=3, theta=0.5)
-    >>> sorted(law.sample(Entropy.from_seed(1)).tolist())
-    [0, 1, 2]
-    """
-
-    __slots__ = ()
-    distance = "cayley"
-
-    def _draw(self, entropy: Entropy) -> Integers:
-        return draw_by_swaps(self.num_items, self.theta, entropy)
-
-
-#: Every model, by the name of its distance.
-MALLOWS_MODELS: dict[str, type[MallowsModel]] = {
-    model.distance: model for model in (KendallMallows, HammingMallows, CayleyMallows)
-}
-
-
-def mallows_model(distance: str, num_items: SupportsIndex, theta: SupportsFloat) -> MallowsModel:
-    """Return the Mallows model of a distance, the law proportional to exp(-theta distance).
-
-    Examples
-    --------
-    >>> mallows_model("kendall", 3, 0.0)
-    KendallMallows(num_items=3, theta=0.0)
-    """
-    if distance not in MALLOWS_MODELS:
-        raise ParameterError(
-            f"distance = {distance!r} has no sampler: choose one of {', '.join(MALLOWS_MODELS)}"
-        )
-    return MALLOWS_MODELS[distance](num_items=num_items, theta=theta)  # type: ignore[arg-type]  # checked there
+    n, theta = num_items, min(theta, _IDENTITY_THETA)
+    fixed = math.exp(min(theta, 30.0))  # mean number of fixed points if n is larger
+    anchor = n - min(n, math.floor(fixed))
+    width = 64 + math.ceil(20.0 * math.sqrt(min(n, fixed) + 1.0))
+    first, last = max(0, anchor - width), min(n, anchor + width)
+    distances = np.arange(first, last + 1, dtype=np.float64)
+    # n! / (n - d)! e^(-theta d) D_d / d!, relatively to the first two factors at the anchor.
+    steps = np.log(n - distances[:-1]) - theta
+    logs = np.zeros(distances.size)
+    logs[anchor - first + 1 :] = np.cumsum(steps[anchor - first :])
+    logs[: anchor - first] = -np.cumsum(steps[: anchor - first][::-1])[::-1]
+    alternating = [(-1.0) ** i / math.factorial(i) for i in range(_DERANGEMENT_TERMS)]
+    shares = np.cumsum(alternating)
+    weights = np.exp(logs) * shares[np.minimum(distances, shares.size - 1).astype(np.int64)]
+    return float(np.average(distances, weights=weights))
 
 
 def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Integers:
@@ -368,6 +286,14 @@ def draw_by_swaps(
     loop = partial(draw_swaps, pi, theta, margin)
     _fill(range(1, num_items), loop, settle, entropy)
     return pi
+
+
+#: Draws of every model for theta in (0, inf), by the name of its distance.
+_DRAWS: dict[str, Callable[[int, float, Entropy], Integers]] = {
+    "kendall": _draw_by_code,
+    "hamming": _draw_by_fixed_places,
+    "cayley": draw_by_swaps,
+}
 
 
 def draw_lehmer_code(
@@ -467,8 +393,8 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
 
     Examples
     --------
-    >>> from shuffledp.groups.mallows import mallows_model
-    >>> target_place_law(mallows_model("kendall", 2, math.log(3.0)), 0).round(12).tolist()
+    >>> model = MallowsModel(distance="kendall", num_items=2, theta=math.log(3.0))
+    >>> target_place_law(model, 0).round(12).tolist()
     [0.75, 0.25]
     """
     n = model.num_items
@@ -478,8 +404,8 @@ def target_place_law(model: MallowsModel, place: SupportsIndex) -> Floats:
         steps, chances = displacement_law(n, model.theta, start)
         law[start + steps] = chances
         return read_only(law / math.fsum(law))
-    if isinstance(model, HammingMallows):
-        stays = 1.0 - model.mean_distance() / n
+    if model.distance == "hamming":
+        stays = 1.0 - mean_hamming_distance(n, model.theta) / n
     else:
         # The last item is swapped or not, and all items have the same law as the last.
         stays = 1.0 / (1.0 + (n - 1) * math.exp(-model.theta))
@@ -566,7 +492,8 @@ class MallowsShuffler:
             group is one person, there is nothing to hide, and theta is inf.
         """
         wanted = require_alpha(alpha)
-        mallows_model(distance, groups.num_users, 0.0)  # refuses laws that cannot be drawn
+        # Refuses laws that cannot be drawn.
+        MallowsModel(distance=distance, num_items=groups.num_users, theta=0.0)
         reference = choose_reference_order(
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
@@ -581,7 +508,10 @@ class MallowsShuffler:
     @property
     def model(self) -> MallowsModel:
         """The law of the permutation in the coordinates of the reference order."""
-        return mallows_model(self.reference.distance, self.reference.num_users, self.theta)
+        reference = self.reference
+        return MallowsModel(
+            distance=reference.distance, num_items=reference.num_users, theta=self.theta
+        )
 
     def alpha_for(self, groups: Groups) -> float:
         """Return the alpha of this shuffler for any groups of the same people.

@@ -132,8 +132,8 @@ def channels_made():
 
 @calls("channels", dict(distance="kendall"), dict(distance="hamming"))
 def place_laws(distance):
-    models = {"kendall": sdp.groups.KendallMallows, "hamming": sdp.groups.HammingMallows}
-    return sdp.groups.target_place_law(models[distance](num_items=4, theta=0.5), 1)
+    model = sdp.groups.MallowsModel(distance=distance, num_items=4, theta=0.5)
+    return sdp.groups.target_place_law(model, 1)
 
 
 @calls("channels", dict(rounds=4))

@@ -487,18 +487,14 @@ def groups(formed):
     }
 
 
-MODELS = {
-    "kendall": sdp.groups.KendallMallows,
-    "hamming": sdp.groups.HammingMallows,
-    "cayley": sdp.groups.CayleyMallows,
-}
+MODELS = ("kendall", "hamming", "cayley")
 
 
 @calls(
     "groups", *(dict(distance=d, n=n, theta=t) for d in MODELS for n, t in ((8, 0.5), (60, 0.02)))
 )
 def mallows_model(distance, n, theta):
-    model = MODELS[distance](num_items=n, theta=theta)
+    model = sdp.groups.MallowsModel(distance=distance, num_items=n, theta=theta)
     return {"drawn": model.sample(seeded())}
 
 
