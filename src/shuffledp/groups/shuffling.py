@@ -147,7 +147,7 @@ class _InMemory(ABC):
 
     @abstractmethod
     def _facts(self, groups: Groups, draws: list[Integers], **common: Any) -> GroupFacts:
-        """Return the facts that all shuffles have, and those of this kind."""
+        """Return all facts: ``common`` ones, and ones that only this kind of shuffle has."""
 
     @abstractmethod
     def _concealment(self) -> Concealment:
