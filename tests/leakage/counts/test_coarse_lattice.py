@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles.informed_guesses import informed_guess, known_laws, mixed_law
+from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.counts import coarse_lattice as lattices
 from shuffledp.leakage.counts.coarse_lattice import MOST_WORK, coarse_vulnerability
 from shuffledp.leakage.strong import _checked, strong_vulnerability
@@ -92,7 +93,8 @@ def test_all_histograms(counts, leaning):
 def test_what_is_exact_for_uniform_strangers(num_users, domain_size):
     """Nobody is known: eq. 17 of the source, by way of the fullest bin, at any size."""
     exact = shuffled_vulnerability(num_users, domain_size, 0.6)
-    found = coarse(situation(0.6, [0] * domain_size, num_unknown=num_users - 1))
+    work = 2e6 if domain_size == 4 else MOST_WORK
+    found = coarse(situation(0.6, [0] * domain_size, num_unknown=num_users - 1), work)
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper
     assert width(found, 1.0 / domain_size) < 0.01
@@ -111,13 +113,13 @@ def test_five_values():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_users", [400, 10**4, 10**6, 10**9])
-def test_five_values_within_six_hundredths(num_users):
+@pytest.mark.parametrize("num_users", [10**4, 10**6, 10**9])
+def test_five_values_within_a_hundredth(num_users):
     exact = shuffled_vulnerability(num_users, 5, 0.6)
     found = coarse(situation(0.6, [0] * 5, num_unknown=num_users - 1))
     assert found.lower <= exact.lower <= exact.upper <= found.upper
     leaked = exact.upper - 0.2
-    assert found.upper - exact.upper < 0.053 * leaked
+    assert found.upper - exact.upper < 0.013 * leaked
     assert exact.lower - found.lower < 0.01 * leaked
 
 
@@ -163,3 +165,32 @@ def test_where_it_does_not_apply(monkeypatch):
     assert coarse(situation(0.5, [10] * 6)) is None
     monkeypatch.setattr(lattices, "_MOST_NODES", 10)
     assert coarse(situation(0.5, [1000] * 3)) is None
+
+
+def halved(values, axis, order):
+    """Coefficients of B-splines of order four or six in terms of those half as wide."""
+    last, following = np.roll(values, 1, axis), np.roll(values, -1, axis)
+    even_ones = (last + 6.0 * values + following) / 8.0
+    odd_ones = (values + following) / 2.0
+    if order == 6:
+        even_ones = (6.0 * last + 20.0 * values + 6.0 * following) / 32.0
+        odd_ones = (last + 15.0 * (values + following) + np.roll(values, -2, axis)) / 32.0
+    shape = [size * (1 + (i == axis)) for i, size in enumerate(values.shape)]
+    return np.stack([even_ones, odd_ones], axis=axis + 1).reshape(shape)
+
+
+@pytest.mark.parametrize("widths", [(2, 4), (2, 1), (1, 1)])
+@pytest.mark.parametrize("order", [4, 6])
+def test_narrower_splines(widths, order):
+    """Refinement near ties is what refinement everywhere gives."""
+    found = Entropy.from_seed(3).generator().normal(size=(2, 7, 9))
+    refined, share = found, 1.0
+    for axis, each in enumerate(widths, start=1):
+        if each > 1:
+            refined, share = halved(refined, axis, order), 0.5 * share
+    exact = share * np.maximum(refined.max(axis=0), 0.0).sum()
+    largest = np.maximum(found.max(axis=0), 0.0).sum()
+    total = lattices._synthesis_sum(widths, found, order)
+    # Of order six, ties two blocks away are not looked for.
+    assert exact * (1 - 1e-12) <= total <= (largest if order == 6 else exact * (1 + 1e-8))
+    assert total <= largest * (1 + 1e-12)

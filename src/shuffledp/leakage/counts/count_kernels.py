@@ -1,4 +1,4 @@
-"""Compiled loops: the fullest bin's recurrence, nodes of contour integrals."""
+"""Compiled loops: the fullest bin's recurrence, nodes of contour integrals, splines near ties."""
 
 import math
 
@@ -112,3 +112,59 @@ def group_waves(
         for node in range(angles.size):
             found[group, node] = complex(real[node], imag[node])
     return found
+
+
+@njit
+def _neighbours(cell: int, offsets: np.ndarray, shape: np.ndarray, out: np.ndarray) -> None:
+    """Write the flat places of a cell's neighbours; axes wrap around."""
+    place = np.empty(shape.size, dtype=np.int64)
+    for axis in range(shape.size - 1, -1, -1):
+        place[axis] = cell % shape[axis]
+        cell //= shape[axis]
+    for i in range(offsets.shape[0]):
+        flat = 0
+        for axis in range(shape.size):
+            flat = flat * shape[axis] + (place[axis] + offsets[i, axis]) % shape[axis]
+        out[i] = flat
+
+
+@njit
+def _gain(found: np.ndarray, largest: np.ndarray, near: np.ndarray, weights: np.ndarray) -> float:
+    """Return the mean of the maxima minus the maximum of one refined coefficient, at least 0."""
+    coarse, fine = 0.0, 0.0
+    for x in range(found.shape[0]):
+        value = 0.0
+        for j in range(near.size):
+            value += weights[j] * found[x, near[j]]
+        fine = max(fine, value)
+    for j in range(near.size):
+        coarse += weights[j] * largest[near[j]]
+    return max(coarse - fine, 0.0)
+
+
+@njit
+def refinement_gain(
+    found: np.ndarray,
+    largest: np.ndarray,
+    best: np.ndarray,
+    shape: np.ndarray,
+    offsets: np.ndarray,
+    weights: np.ndarray,
+    begins: np.ndarray,
+    least: float,
+) -> float:
+    """Return the decrease of the sum of the largest coefficients where B-splines are halved."""
+    near = np.empty(weights.size, dtype=np.int64)
+    around = begins[1]
+    gain = 0.0
+    for cell in range(largest.size):
+        if np.abs(found[:, cell]).max() < least:
+            continue
+        _neighbours(cell, offsets[:around], shape, near)
+        if np.all(best[near[:around]] == best[cell]):
+            continue
+        _neighbours(cell, offsets, shape, near)
+        for i in range(begins.size - 1):
+            part = slice(begins[i], begins[i + 1])
+            gain += _gain(found, largest, near[part], weights[part])
+    return gain / (begins.size - 1)
