@@ -244,7 +244,7 @@ def test_only_randomized_response_writes_labels(tmp_path):
         assert (pl.read_parquet_schema(path)["report"] == pl.Enum(DOMAIN)) == (name == "k-rr")
 
 
-def test_columns_beside_the_reports_follow_their_rows(tmp_path):
+def test_blocks_follow_one_another(tmp_path):
     kind = KINDS["frequencies"]
     randomizer, reports = randomized(kind, "k-rr")
     cuts = [0, 3, 4, len(reports.data)]
@@ -253,16 +253,8 @@ def test_columns_beside_the_reports_follow_their_rows(tmp_path):
         for start, stop in pairwise(cuts)
     ]
     path = tmp_path / "reports.parquet"
-    write_reports(
-        path,
-        blocks,
-        randomizer,
-        beside=lambda start, stop: pl.DataFrame({"row": range(start, stop)}),
-    )
-    saved = pl.read_parquet(path)
-    assert saved.columns == ["row", "report"]
-    assert saved["row"].to_list() == list(range(len(reports.data)))
-    assert saved["report"].to_list() == reports.data.tolist()
+    write_reports(path, blocks, randomizer)
+    assert pl.read_parquet(path)["report"].to_list() == reports.data.tolist()
 
 
 # ------------------------------------------------------------------ files of other programs

@@ -11,17 +11,17 @@ import pytest
 import shuffledp as sdp
 from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.plan import plan as make_plan
-from shuffledp.collection.report_files import open_reports
+from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.report_files import open_reports, reports_writer
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.run import (
     NetworkPlan,
     NetworkShuffling,
-    holders_writer,
     network_cautions,
     read_network,
 )
@@ -44,15 +44,13 @@ def plan_of(mixing, rounds=None, protocol="all"):
     return NetworkPlan(name="friends.csv", mixing=mixing, rounds=rounds, protocol=protocol)
 
 
-def ran(plan, *, epsilon0=3.0, sink=None, batches=None, on_progress=None):
-    """Run once and return the result with what was handed in."""
-    handed_in = [] if batches is None else batches
-    setting = plan.setting(QUESTION, epsilon0=epsilon0, delta=DELTA, on_batch=handed_in.append)
+def ran(plan, *, epsilon0=3.0, sink=None, on_progress=None):
+    """Run once and return the result."""
+    setting = plan.setting(QUESTION, epsilon0=epsilon0, delta=DELTA)
     arrangement = setting.shuffling
-    result = run_plan(
+    return run_plan(
         setting, ANSWERS, seed=7, shuffling=arrangement, sink=sink, on_progress=on_progress
     )
-    return result, handed_in[0]
 
 
 def test_without_rounds_the_guarantee_is_the_local_one(mixing):
@@ -62,9 +60,9 @@ def test_without_rounds_the_guarantee_is_the_local_one(mixing):
 
 
 def test_where_only_the_local_guarantee_is_left_the_result_warns(mixing):
-    far, _ = ran(plan_of(mixing, 30), epsilon0=1.0)
+    far = ran(plan_of(mixing, 30), epsilon0=1.0)
     assert not any("Only the local guarantee" in each for each in far.warnings)
-    near, _ = ran(plan_of(mixing, 1))
+    near = ran(plan_of(mixing, 1))
     assert near.guarantee.epsilon_upper == pytest.approx(3.0, rel=1e-5)
     assert any("Only the local guarantee is left, epsilon <= 3" in each for each in near.warnings)
 
@@ -84,24 +82,25 @@ def test_a_network_of_other_people_is_refused(mixing):
 
 
 def test_a_run_counts_every_report(mixing):
-    result, batch = ran(plan_of(mixing, rounds=12), epsilon0=14.0)
+    result = ran(plan_of(mixing, rounds=12), epsilon0=14.0)
     assert result.shuffler == "network"
-    assert result.num_users == len(batch.holders) == NUM_USERS
+    assert result.num_users == result.facts.num_released == NUM_USERS
     # At epsilon0 = 14 a report is wrong with a chance below 1e-6, and the seed is fixed.
     assert result.estimates.count.tolist() == pytest.approx([60, 30], abs=0.01)
 
 
-def test_users_dummies_walk_like_reports(mixing):
-    exchange, law, handed_in = plan_of(mixing, 30), DummyLaw.from_text("poisson:0.5"), []
+def test_users_dummies_walk_like_reports(tmp_path, mixing):
+    exchange, law = plan_of(mixing, 30), DummyLaw.from_text("poisson:0.5")
     plain = exchange.setting(QUESTION, epsilon0=3.0, delta=DELTA)
     asked = {"delta": DELTA, "dummies": law}
-    planned = exchange.setting(QUESTION, epsilon0=3.0, on_batch=handed_in.append, **asked)
+    planned = exchange.setting(QUESTION, epsilon0=3.0, **asked)
     assert planned.guarantee.epsilon_upper < plain.guarantee.epsilon_upper
     assert planned.without_dummies.epsilon_upper == plain.guarantee.epsilon_upper
-    result = run_plan(planned, ANSWERS, seed=7)
+    path = tmp_path / "reports.parquet"
+    result = run_plan(planned, ANSWERS, seed=7, sink=reports_writer(path, planned))
     assert result.guarantee.epsilon_upper == planned.guarantee.epsilon_upper
     assert result.without_dummies.epsilon_upper == plain.guarantee.epsilon_upper
-    assert len(handed_in[0].reports) == NUM_USERS + result.num_dummies
+    assert pl.read_parquet(path).height == NUM_USERS + result.num_dummies
     assert 40 <= result.num_dummies <= 150  # 90 expected; missed with probability 1e-8
     assert abs(result.estimates.frequency[0] - 2 / 3) < 6.2 * result.estimates.standard_error[0]
     # For a target they leave room for less noise.
@@ -124,10 +123,10 @@ def test_laws_of_dummies_that_no_network_knows(mixing):
 
 
 def test_a_single_report_a_holder_speaks_for_everybody(mixing):
-    result, batch = ran(plan_of(mixing, rounds=12, protocol="single"), epsilon0=14.0)
-    seen = len(batch.holders)
-    assert seen + batch.num_dummies == NUM_USERS
-    assert 0 < batch.num_dummies < NUM_USERS
+    result = ran(plan_of(mixing, rounds=12, protocol="single"), epsilon0=14.0)
+    seen = result.facts.num_released
+    assert seen + result.facts.num_dummies == NUM_USERS
+    assert 0 < seen < NUM_USERS
     assert result.largest_shift(3)[0] == pytest.approx(3 / seen * result.randomizer.influence)
     assert result.estimates.count.sum() == pytest.approx(NUM_USERS)
     assert result.estimates.num_users == result.num_users == NUM_USERS
@@ -169,7 +168,7 @@ def test_noise_that_drowns_everything_is_refused(mixing):
 
 def test_facts_are_those_of_the_graph_and_the_walk(mixing):
     plan = plan_of(mixing, rounds=10)
-    result, _ = ran(plan)
+    result = ran(plan)
     facts = result.facts
     assert (facts.num_users, facts.num_edges) == (NUM_USERS, 4 * NUM_USERS)
     assert (facts.fewest_neighbours, facts.most_neighbours) == (8, 8)
@@ -186,30 +185,24 @@ def test_facts_are_those_of_the_graph_and_the_walk(mixing):
 
 def test_unequal_chances_are_warned_about(mixing):
     plan = plan_of(mixing, rounds=3, protocol="single")
-    facts = ran(plan)[0].facts
+    facts = ran(plan).facts
     (caution,) = network_cautions(facts)
     assert "After 3 rounds that holds only roughly" in caution
     assert network_cautions(dataclasses.replace(facts, protocol="all")) == ()
     assert network_cautions(dataclasses.replace(facts, separation=0.001)) == ()
 
 
-@pytest.mark.parametrize("labels", [None, tuple(f"p{i}" for i in range(NUM_USERS))])
-def test_saved_reports_name_their_holders(tmp_path, labels):
-    graph = Graph(starts=GRAPH.starts, neighbours=GRAPH.neighbours, labels=labels)
-    plan, batches = plan_of(NetworkMixing(graph), rounds=2), []
+def test_reports_can_be_counted_from_a_file(tmp_path, mixing):
+    plan = plan_of(mixing, rounds=2)
     setting = plan.setting(QUESTION, epsilon0=3.0, delta=DELTA)
     path = tmp_path / "reports.parquet"
-    sink = holders_writer(path, setting, graph, batches)
-    _, batch = ran(plan, sink=sink, batches=batches)
-    saved = pl.read_parquet(path)
-    assert saved.columns == ["holder", "report"]
-    names = [labels[i] if labels else i for i in batch.holders.tolist()]
-    assert saved["holder"].to_list() == names
-    # Reports can be counted from the file, as others can.
+    result = ran(plan, sink=reports_writer(path, setting))
     found = open_reports(path)
     assert found.fingerprint == setting.randomizer.fingerprint
     (block,) = found.blocks()
-    assert block.data.tolist() == batch.reports.tolist()
+    again = setting.randomizer.aggregate(block)
+    wanted = QUESTION.estimate(setting.randomizer, again, EstimateOptions()).count
+    assert result.estimates.count.tolist() == wanted.tolist()
 
 
 def write_table(folder, labels, answers=None):

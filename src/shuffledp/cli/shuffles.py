@@ -19,7 +19,6 @@ from shuffledp.core.progress import Progress, no_progress
 if TYPE_CHECKING:
     from shuffledp.collection.run import ReportSink
     from shuffledp.groups.grouping import Grouping
-    from shuffledp.network.shuffler import NetworkBatch
 
 # The shufflers that keep the order within groups private.
 GROUP_SHUFFLERS = ("mallows", "displacement")
@@ -185,31 +184,27 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
         rounds=asked.rounds if isinstance(asked.rounds, int) else None,
         protocol=asked.protocol or "all",
     )
-    handed_in: list[NetworkBatch] = []
-
-    def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":
-        if not asked.save_reports:
-            return None
-        file = folder / REPORTS_FILE
-        return run.holders_writer(file, plan, exchange.mixing.graph, handed_in, **_how(asked))
-
-    how = {"dummies": asked.dummies, "on_batch": handed_in.append}
-    return Shuffle(partial(exchange.setting, **how), sink)
-
-
-def _how(asked: Any) -> dict[str, str]:
-    """Return the origin of reports, as a file of reports states it."""
-    return {"collected_by": "table" if asked.seed is None else "simulation"}
+    planned = partial(exchange.setting, dummies=asked.dummies)
+    return Shuffle(planned, partial(_reports_sink, asked, None))
 
 
 def _uniform(asked: Any, num_users: int, _on_progress: object) -> Shuffle:
-    """Return the uniform shuffle; a file of reports with dummies states the number of users."""
+    """Return the uniform shuffle."""
+    planned = partial(sdp.plan, num_users=num_users)
+    return Shuffle(planned, partial(_reports_sink, asked, num_users))
+
+
+def _reports_sink(
+    asked: Any, num_users: int | None, folder: Path, plan: "sdp.Plan"
+) -> "ReportSink | None":
+    """Return a writer of the shuffled reports, if asked for.
+
+    The file states where reports were randomized and, with dummies, the number of users, if given.
+    """
     from shuffledp.collection.report_files import reports_writer
 
-    def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink | None":
-        if not asked.save_reports:
-            return None
-        told = {"num_users": num_users} if plan.dummies else {}
-        return reports_writer(folder / REPORTS_FILE, plan, **_how(asked), **told)
-
-    return Shuffle(partial(sdp.plan, num_users=num_users), sink)
+    if not asked.save_reports:
+        return None
+    origin = "table" if asked.seed is None else "simulation"
+    told = num_users if plan.dummies else None
+    return reports_writer(folder / REPORTS_FILE, plan, collected_by=origin, num_users=told)

@@ -87,7 +87,6 @@ def write_reports(
     randomizer: LocalRandomizer,
     *,
     labels: tuple[str, ...] | None = None,
-    beside: Callable[[int, int], "pl.DataFrame"] | None = None,
     collected_by: str = "devices",
     num_users: int | None = None,
 ) -> None:
@@ -103,9 +102,6 @@ def write_reports(
         Randomizer of the reports; its fingerprint is written, too.
     labels : tuple of str, optional
         Names of the codes, for randomizers whose report is a code (k-RR).
-    beside : callable, optional
-        Called with the number of a first row and of the row after the last: returns the columns to
-        put before the reports of these rows. Not called before the first block has been read.
     collected_by : {"devices", "table", "simulation"}
         Place where true answers were randomized, for readers of the file.
     num_users : int, optional
@@ -131,14 +127,7 @@ def write_reports(
     """
     from polars.io.plugins import register_io_source
 
-    def frames() -> "Iterator[pl.DataFrame]":
-        row = 0
-        for reports in stream:
-            frame = to_frame(reports, labels=labels)
-            yield frame if beside is None else beside(row, row + frame.height).hstack(frame)
-            row += frame.height
-
-    made = frames()
+    made = (to_frame(reports, labels=labels) for reports in stream)
     first = next(made, None)
     if first is None:
         raise DataError("there are no reports to write: randomize at least one value")

@@ -1,7 +1,7 @@
 """Collections whose reports travel through a network, and their facts."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -15,7 +15,6 @@ from shuffledp.amplification.registry import account_epsilon
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions.question import Question, chosen_candidates
-from shuffledp.collection.report_files import reports_writer
 from shuffledp.collection.shuffling import Concealment, Stage
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.dummies import DummyLaw
@@ -23,11 +22,10 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.reports import Reports
 from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
 from shuffledp.network.facts import NetworkFacts
 from shuffledp.network.graph import Graph
-from shuffledp.network.shuffler import NetworkBatch, NetworkShuffler, OnBatch
+from shuffledp.network.shuffler import NetworkShuffler
 from shuffledp.network.walk_accountant import NetworkMixing
 
 
@@ -56,7 +54,6 @@ class NetworkShuffling:
     mixing: NetworkMixing
     rounds: int
     protocol: ReportingProtocol = "all"
-    on_batch: OnBatch | None = None
     #: For reports: name of the graph, and whether rounds were left to `NetworkPlan`.
     graph_name: str = "given graph"
     are_rounds_chosen: bool = False
@@ -88,10 +85,7 @@ class NetworkShuffling:
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the reports that are handed in, by ascending number of their holder."""
         walk = NetworkShuffler(walk=self.mixing.walk, rounds=self.rounds, protocol=self.protocol)
-        batch = walk.shuffle(reports, entropy)
-        if self.on_batch is not None:
-            self.on_batch(batch)
-        return batch.reports
+        return walk.shuffle(reports, entropy).reports
 
     def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> NetworkFacts:
         """Return facts about graph and walk."""
@@ -110,9 +104,6 @@ class NetworkShuffling:
             is_complete=self.protocol == "all",
         )
 
-
-#: Column of saved reports that names their holder.
-HOLDER = "holder"
 
 # A gain by the walk below this part of epsilon0 counts as none.
 _NOTHING = 1e-3
@@ -163,9 +154,7 @@ class NetworkPlan:
     rounds: int | None
     protocol: ReportingProtocol = "all"
 
-    def shuffling(
-        self, profile: LocalProfile, *, delta: float, on_batch: OnBatch | None = None
-    ) -> NetworkShuffling:
+    def shuffling(self, profile: LocalProfile, *, delta: float) -> NetworkShuffling:
         """Return the exchange for one randomizer; rounds are chosen for it if not given."""
         rounds = self.rounds
         if rounds is None:
@@ -174,7 +163,6 @@ class NetworkPlan:
             mixing=self.mixing,
             rounds=rounds,
             protocol=self.protocol,
-            on_batch=on_batch,
             graph_name=self.name,
             are_rounds_chosen=self.rounds is None,
         )
@@ -189,7 +177,6 @@ class NetworkPlan:
         delta: float,
         randomizer: str | None = None,
         dummies: DummyLaw | None = None,
-        on_batch: OnBatch | None = None,
     ) -> Plan:
         """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 
@@ -213,7 +200,7 @@ class NetworkPlan:
         else:
             near = planned(randomizer=randomizer).randomizer
             name = near.name
-        shuffling = self.shuffling(near.profile, delta=delta, on_batch=on_batch)
+        shuffling = self.shuffling(near.profile, delta=delta)
         return planned(shuffling=shuffling, randomizer=name, dummies=dummies or "none")
 
 
@@ -302,22 +289,3 @@ def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
         f"handed in. After {facts.rounds:,} rounds that holds only roughly (separation "
         f"{facts.separation:.2g}): add rounds, or use protocol all.",
     )
-
-
-def holders_writer(
-    path: Path, setting: Plan, graph: Graph, handed_in: Sequence[NetworkBatch], **how: Any
-) -> Callable[[Iterator[Reports]], None]:
-    """Return a function that writes reports to a Parquet file, each with its holder.
-
-    The adversary of the guarantee sees the holders anyway, so that they may be released.
-    ``handed_in`` has one element by the time that the reports are read.
-    """
-    import polars as pl
-
-    names = None if graph.labels is None else pl.Series(HOLDER, list(graph.labels))
-
-    def beside(start: int, stop: int) -> pl.DataFrame:
-        holders = pl.Series(HOLDER, handed_in[0].holders[start:stop])
-        return (holders if names is None else names.gather(holders)).to_frame()
-
-    return reports_writer(path, setting, beside=beside, **how)

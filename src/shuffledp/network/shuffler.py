@@ -8,9 +8,8 @@ are put into uniformly random order. In the order of their users they would reve
 reports came from the user with the smaller number.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +163,3 @@ def _order_by_holder(holders: NDArray[np.int32], entropy: Entropy) -> Integers:
     shuffled = UniformShuffler().shuffle(np.arange(len(holders), dtype=np.int64), entropy)
     result: Integers = shuffled[np.argsort(holders[shuffled], kind="stable")]
     return result
-
-
-OnBatch: TypeAlias = Callable[[NetworkBatch], None]
-"""Called with the hand-ins of all holders, once, before the first block of them is read."""
