@@ -101,50 +101,6 @@ def step_walkers(
     return done
 
 
-#: Number of neighbours that are summed before their sum is added to the others.
-PART = 64
-
-
-@njit
-def chebyshev_step(
-    starts: Integers,
-    neighbours: NDArray[np.int32],
-    laziness: float,
-    factor: float,
-    current: Floats,
-    out: Floats,
-    first: int,
-    last: int,
-) -> Floats:
-    """Replace some rows of f by factor P g - f for four columns: f in ``out``, g in ``current``.
-
-    Four numbers of 8 bytes are read for each neighbour, which fill a vector register.
-
-    Returns the sum of degree_i f_i^2 of each new column over these rows.
-    """
-    squares, total, part = np.zeros(4), np.empty(4), np.empty(4)
-    for i in range(first, last):
-        begin, end = starts[i], starts[i + 1]
-        degree = end - begin
-        total[:] = 0.0
-        while begin < end:
-            stop = min(begin + PART, end)
-            part[:] = 0.0
-            for other in neighbours[begin:stop]:
-                row = current[np.uint32(other)]
-                for k in range(4):
-                    part[k] += row[k]
-            for k in range(4):
-                total[k] += part[k]
-            begin = stop
-        for k in range(4):
-            mean = laziness * current[i, k] + (1.0 - laziness) * (total[k] / degree)
-            value = factor * mean - out[i, k]
-            out[i, k] = value
-            squares[k] += degree * value * value
-    return squares
-
-
 @njit
 def add_weights(
     laws: Floats, places: Integers, inverses: Floats, grid: Floats, out: Floats

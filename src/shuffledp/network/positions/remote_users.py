@@ -53,6 +53,7 @@ from shuffledp.network.positions.spectrum import (
     loss_of,
     power_above,
     spectral_position_bounds,
+    walk_matrix,
 )
 from shuffledp.network.walk import (
     LEAST_PROBABILITY,
@@ -280,10 +281,8 @@ def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBo
 
 def _mean_of_neighbours(walk: RandomWalk, values: Floats) -> Floats:
     """Return sum_k P(i, k) values_k for each i, rounded up."""
-    graph = walk.graph
-    means: Floats = (graph.matrix() @ values) / graph.degrees
-    means = walk.laziness * values + (1.0 - walk.laziness) * means
-    return means * (1.0 + loss_of(int(graph.degrees.max()) + 8))
+    means: Floats = walk_matrix(walk.graph, walk.laziness) @ values
+    return means * (1.0 + loss_of(int(walk.graph.degrees.max()) + 8))
 
 
 def _norms(walk: RandomWalk, spectrum: Spectrum, first: int, last: int) -> list[Floats]:

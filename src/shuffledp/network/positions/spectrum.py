@@ -4,8 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 
@@ -17,7 +16,9 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionErr
 from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, weight_grid
-from shuffledp.network.walk import over_blocks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Half the distance from 1 to the next float: the relative loss of an operation.
 UNIT = 2.0**-53
@@ -106,13 +107,12 @@ def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflati
     Sorted by modulus, largest first; `PrecisionError` if the functions are linearly dependent, or
     NaN. Without functions it is exact. Cost: O(num_edges K + num_users K^2).
     """
-    pi, degrees = graph.stationary_law(), graph.degrees
+    pi = graph.stationary_law()
     root = np.sqrt(pi)[:, None]
     # The same span, orthonormal in l2(pi) and of mean zero, nearly.
     columns, _ = np.linalg.qr(np.hstack([root, root * eigenfunctions]))
     functions = np.ascontiguousarray(columns[:, 1:] / root)
-    images = laziness * functions
-    images += (1.0 - laziness) * ((graph.matrix() @ functions) / degrees[:, None])
+    images = walk_matrix(graph, laziness) @ functions
     eigenvalues = np.clip((pi[:, None] * functions * images).sum(axis=0), -1.0, 1.0)
     defect, trace = _defect(pi, functions)
     images -= eigenvalues * functions
@@ -120,7 +120,7 @@ def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflati
     squares, loss = _products(np.repeat(pi, images.shape[1]), flat, flat)
     # A sum over neighbours, in whatever order, laziness, the product with theta and its
     # subtraction.
-    rounding = loss_of(int(degrees.max()) + 12) * math.sqrt(trace)
+    rounding = loss_of(int(graph.degrees.max()) + 12) * math.sqrt(trace)
     residual = math.sqrt(float(squares[0, 0])) * (1.0 + loss) + rounding + 2.0 * defect
     order = np.argsort(-np.abs(eigenvalues), kind="stable")
     return Deflation(
@@ -129,6 +129,16 @@ def deflate(graph: Graph, eigenfunctions: Floats, *, laziness: float) -> Deflati
         defect=defect,
         residual=residual * (1.0 + loss_of(8)),
     )
+
+
+def walk_matrix(graph: Graph, laziness: float) -> "csr_array":
+    """Return the matrix P of the walk, row by row, each entry rounded once."""
+    from scipy.sparse import csr_array, eye_array
+
+    chances = np.repeat((1.0 - laziness) / graph.degrees, graph.degrees)
+    shape = (graph.num_users, graph.num_users)
+    moving = csr_array((chances, graph.neighbours, graph.starts), shape=shape)
+    return moving + laziness * eye_array(*shape, format="csr")
 
 
 def _defect(pi: Floats, functions: Floats) -> tuple[float, float]:
@@ -162,7 +172,7 @@ def _products(pi: Floats, first: Floats, second: Floats) -> tuple[Floats, float]
 #: Every certificate fails with at most this probability over its start vectors.
 FAILURE_PROBABILITY = 1e-12
 
-# Number of start vectors, which fill the columns of the compiled recurrence.
+# Number of start vectors.
 _NUM_STARTS = 4
 
 # At least one of the start vectors has a component of this size, except with that probability.
@@ -277,8 +287,6 @@ def certified_norm(
     >>> 0.5 <= bound <= 0.505
     True
     """
-    from shuffledp.network import walk_kernels as kernels
-
     if not 0.0 <= guess < 1.0 - _LEAST_GAP:  # NaN fails too
         return 1.0
     # About twice the number needed if the guess is right; if it is not, more bring little.
@@ -295,9 +303,8 @@ def certified_norm(
     # Error of the subtraction of all known functions: norm(sum_a |f_a| |z_a|) is at most
     # sqrt(K + 1) times the largest norm, below 1.1, times the norm of z, below 1.1 norm(v).
     removal = loss_of(num_pairs + 3) * (1.0 + 1.3 * math.sqrt(num_pairs + 1.0))
-    degree = int(graph.degrees.max())  # upper bound on the additions of a mean:
-    additions = min(kernels.PART, degree) + -(-degree // kernels.PART)
-    kappa = (deflation.residual + loss_of(additions + 12) + removal) * 1.01
+    rounding = loss_of(int(graph.degrees.max()) + 12)  # of a mean over neighbours, and its use
+    kappa, matrix = (deflation.residual + rounding + removal) * 1.01, walk_matrix(graph, laziness)
 
     def norms_of(functions: Floats) -> Floats:
         """Return upper bounds on the norms of the columns."""
@@ -316,14 +323,10 @@ def certified_norm(
     norms, best = norms_of(current), np.full(_NUM_STARTS, np.inf)
     for step in range(1, last + 1):
         factor = 2.0 / beta if step > 1 else 1.0 / beta
-        fixed = graph.starts, graph.neighbours, laziness, factor, current, previous
-        advance = partial(kernels.chebyshev_step, *fixed)
-        squares = np.sum([*over_blocks(num_users, advance)], axis=0)
         lost_a_step += kappa * (factor * norms + before)
         lost += lost_a_step
-        current, previous = previous, current
-        before = norms
-        norms = np.sqrt(squares / float(graph.neighbours.size)) * (1.0 + loss_of_norms)
+        current, previous = factor * (matrix @ current) - previous, current
+        norms, before = norms_of(current), norms
         is_large = float(norms.max()) > _LARGEST_NORM
         if step % between == 0 or step == last or is_large:
             lost_now = kappa * (norms + before)
@@ -469,14 +472,10 @@ def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None 
     400 users a dense eigensolver, whose errors are bounded afterwards, and no chance. Work is
     capped: if the gap is too small for that, it is given as 0 or too small.
     """
-    from scipy.sparse import dia_array
-
-    root = np.sqrt(graph.stationary_law())
-    scale = dia_array((1.0 / np.sqrt(graph.degrees)[None, :], [0]), shape=(root.size, root.size))
-    matrix = (1.0 - laziness) * (scale @ graph.matrix() @ scale)
+    root, matrix = np.sqrt(graph.stationary_law()), walk_matrix(graph, laziness)
     if root.size <= DENSE_USERS:
         # The constant function is moved to -2, where it is the first and alone.
-        dense = matrix.toarray() + laziness * np.eye(root.size) - 3.0 * np.outer(root, root)
+        dense = np.outer(root, 1.0 / root) * matrix.toarray() - 3.0 * np.outer(root, root)
         _, vectors = np.linalg.eigh(0.5 * (dense + dense.T))
         # With Deflation's theorem for all pairs, I - Pi = 0 and C = 0.
         functions, remainder = vectors[:, 1:] / root[:, None], 0.0
@@ -490,7 +489,7 @@ def walk_spectrum(graph: Graph, *, laziness: float = 0.0, num_pairs: int | None 
         def multiply(vector: Floats) -> Floats:
             """Return the product with the symmetric matrix without its top pair."""
             flat = np.asarray(vector, dtype=np.float64).reshape(-1)
-            product: Floats = matrix @ flat + laziness * flat - root * (root @ flat)
+            product: Floats = root * (matrix @ (flat / root) - root @ flat)
             return product
 
         with one_thread():  # vectors are too short for several, which wait for each other
