@@ -29,7 +29,7 @@ from shuffledp.peers.keys import PrivateKeys, Roster, hand_ins_token_text
 from shuffledp.peers.mail import Collected, open_all
 from shuffledp.peers.peer import Peer
 from shuffledp.peers.relay import Relay
-from shuffledp.peers.slots import per_neighbour_for, slots_for
+from shuffledp.peers.slots import messages_for
 from shuffledp.peers.terms import Limits, Terms, graph_digest, new_collection_id
 
 _NEVER = 1 << 31
@@ -135,13 +135,13 @@ def simple_terms(  # one keyword an option
     keys : PrivateKeys
         Of which the terms name the public halves.
     rounds, laziness, failure
-        See `slots_for`.
+        See `messages_for`.
     report_bytes, epsilon0
         Of the randomizer: a bit a possible answer.
     protocol, least_registered
         See `Terms`.
     even_traffic : bool
-        Whether each neighbour is sent the same number of messages; see `per_neighbour_for`.
+        Whether each neighbour is sent the same number of messages; see `messages_for`.
     entropy : Entropy, optional
         For the name of the collection; from the operating system if left out.
 
@@ -149,13 +149,8 @@ def simple_terms(  # one keyword an option
     -------
     Terms
     """
-    share = float(failure) / (2 if even_traffic else 1)
-    slots = slots_for(graph, rounds=rounds, laziness=laziness, failure=share)
-    each = (
-        per_neighbour_for(graph, rounds=rounds, laziness=laziness, failure=share)
-        if even_traffic
-        else 0
-    )
+    how = {"laziness": laziness, "failure": failure, "even_traffic": even_traffic}
+    slots, each = messages_for(graph, rounds=rounds, **how)
     return Terms(
         collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
         graph_digest=graph_digest(graph),

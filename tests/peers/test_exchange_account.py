@@ -145,16 +145,10 @@ def test_who_did_not_register_hides_nobody(make_collection):
 def test_with_everybody_there_it_is_the_account_of_the_graph(make_collection):
     collection = make_collection(complete_graph(40), rounds=6, epsilon0=2.0)
     terms = collection.terms
-    nobody, everybody = np.zeros((6, 40), dtype=bool), np.ones(40, dtype=bool)
-    overload = overload_probability(
-        collection.graph,
-        mean_loads(collection.graph, 6, 0.0, nobody, everybody),
-        terms.slots,
-        per_neighbour=0,
-        absences=nobody,
-        registered=everybody,
-        handed_in=everybody,
-    )
+    walk = RandomWalk(collection.graph, absences=list(np.zeros((6, 40), dtype=bool)))
+    handed_in = np.ones(40, dtype=bool)
+    how = {"per_neighbour": 0, "handed_in": handed_in}
+    overload = overload_probability(walk, mean_loads(walk, 6), terms.slots, **how)
     assert 0.0 < overload < 1e-8
     mixing = NetworkMixing(collection.graph)
     profile = collection.asked.randomizer.profile

@@ -24,7 +24,7 @@ from shuffledp.peers.mail import seal_report
 from shuffledp.peers.peer import Peer, PeerState
 from shuffledp.peers.preparing import prepare_terms, traffic_facts
 from shuffledp.peers.relay_client import RelayClient
-from shuffledp.peers.slots import per_neighbour_for, slots_for
+from shuffledp.peers.slots import messages_for
 from shuffledp.peers.terms import Terms
 from shuffledp.report import page_html
 
@@ -233,9 +233,10 @@ class TestTerms:
 def test_messages_suffice_for_reports_and_dummies():
     """Walks of Poisson many: as often as 2 in 100 somebody may hold more than there is room for."""
     draw, rounds, each = Entropy.from_seed(7).generator(), 3, 5.0
-    room = slots_for(KITE, rounds=rounds, failure=0.02, reports_each=each)
-    to_each = per_neighbour_for(KITE, rounds=rounds, failure=0.02, reports_each=each)
-    assert to_each > per_neighbour_for(KITE, rounds=rounds, failure=0.02)
+    room, _ = messages_for(KITE, rounds=rounds, failure=0.02, reports_each=each)
+    how = {"rounds": rounds, "failure": 0.04, "even_traffic": True}
+    _, to_each = messages_for(KITE, **how, reports_each=each)
+    assert to_each > messages_for(KITE, **how)[1]
     rows = [KITE.neighbours[KITE.starts[u] : KITE.starts[u + 1]] for u in range(KITE.num_users)]
     exceeded, games = 0, 400
     for _ in range(games):

@@ -12,8 +12,9 @@ from scipy.stats import binom, poisson
 from peers.exercises import ring
 from shuffledp.core.errors import ParameterError
 from shuffledp.network.graph import Graph
+from shuffledp.network.walk import RandomWalk
 from shuffledp.peers import slots as module
-from shuffledp.peers.slots import mean_loads, overload_probability, per_neighbour_for, slots_for
+from shuffledp.peers.slots import mean_loads, messages_for, overload_probability
 
 STAR = Graph.from_edges([(0, leaf) for leaf in range(1, 6)])
 TADPOLE = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], num_users=5)
@@ -76,10 +77,17 @@ def test_loads_are_those_of_the_walk(graph, laziness):
     there = np.ones(n, dtype=bool)
     there[1] = False
     for absent, registered in ((np.zeros_like(away), np.ones(n, dtype=bool)), (away, there)):
-        loads = module.mean_loads(graph, 4, laziness, absent, registered)
-        exact = exact_loads(graph, 4, laziness, absent, registered)
+        loads = mean_loads(walk_of(graph, absent, registered, laziness), 4)
+        exact = exact_loads(graph, 4, laziness, absent, registered)[:, registered]
         assert loads == pytest.approx(exact, rel=3e-9)
         assert (loads >= exact).all()
+
+
+def walk_of(graph, absences, registered, laziness=0.0):
+    """The walk of the registered users."""
+    nodes = np.flatnonzero(registered)
+    away = list(absences[:, nodes])
+    return RandomWalk(graph.subgraph(nodes), absences=away, laziness=laziness)
 
 
 def overload(
@@ -88,36 +96,36 @@ def overload(
     everybody = np.ones(graph.num_users, dtype=bool)
     absences = np.zeros((rounds, graph.num_users), dtype=bool) if absences is None else absences
     registered = everybody if registered is None else registered
+    handed_in = everybody if handed_in is None else handed_in
+    walk = walk_of(graph, absences, registered)
     return overload_probability(
-        graph,
-        mean_loads(graph, rounds, 0.0, absences, registered),
-        slots,
+        walk,
+        mean_loads(walk, rounds),
+        np.array(slots)[registered],
         per_neighbour=per_neighbour,
-        absences=absences,
-        registered=registered,
-        handed_in=everybody if handed_in is None else handed_in,
+        handed_in=handed_in[registered],
     )
 
 
 def test_slots_meet_their_failure_and_one_fewer_does_not():
     for graph in (STAR, TADPOLE, ring(30)):
-        room = slots_for(graph, rounds=3, failure=1e-6)
+        room, _ = messages_for(graph, rounds=3, failure=1e-6)
         assert overload(graph, 3, room) <= 1e-6
         fewer = np.maximum(room - 1, 1)
         assert overload(graph, 3, fewer) > 1e-6
 
 
 def test_a_regular_graph_needs_the_same_of_everybody():
-    assert len(set(slots_for(ring(30), rounds=5).tolist())) == 1
+    assert len(set(messages_for(ring(30), rounds=5)[0].tolist())) == 1
 
 
 def test_slots_suffice_for_the_exact_law_of_a_star():
     # All five leaves' reports meet at the hub: the mean is 5, and so is the count.
-    assert slots_for(STAR, rounds=1, failure=0.1)[0] >= 5
+    assert messages_for(STAR, rounds=1, failure=0.1)[0][0] >= 5
 
 
 def test_slots_of_a_large_crowd_are_those_of_a_poisson_count():
-    room = int(slots_for(ring(1000), rounds=10, failure=1e-9)[0])
+    room = int(messages_for(ring(1000), rounds=10, failure=1e-9)[0][0])
     allowed = 1e-9 / 11_000
     assert poisson.sf(room, 1.0) <= allowed < poisson.sf(room - 2, 1.0)
     assert binom.sf(room, 1000, 1 / 1000) <= allowed
@@ -125,7 +133,7 @@ def test_slots_of_a_large_crowd_are_those_of_a_poisson_count():
 
 def test_per_neighbour_meets_its_failure_and_one_fewer_does_not():
     graph = ring(30)
-    each = per_neighbour_for(graph, rounds=3, failure=1e-6)
+    _, each = messages_for(graph, rounds=3, failure=2e-6, even_traffic=True)
     plenty = np.full(30, 60)
     assert overload(graph, 3, plenty, per_neighbour=each) <= 1e-6
     fewer = each - 1
@@ -133,7 +141,7 @@ def test_per_neighbour_meets_its_failure_and_one_fewer_does_not():
 
 
 def test_absences_and_missing_users_raise_the_probability():
-    room = slots_for(TADPOLE, rounds=3, failure=1e-6)
+    room, _ = messages_for(TADPOLE, rounds=3, failure=1e-6)
     away = np.zeros((3, 5), dtype=bool)
     away[:, 3] = True
     usual = overload(TADPOLE, 3, room)
@@ -143,7 +151,7 @@ def test_absences_and_missing_users_raise_the_probability():
 
 
 def test_who_leaves_for_good_overflows_in_vain():
-    room = slots_for(TADPOLE, rounds=3, failure=1e-6)
+    room, _ = messages_for(TADPOLE, rounds=3, failure=1e-6)
     for first in (0, 1, 2):
         away = np.zeros((3, 5), dtype=bool)
         away[first:, 3] = True
@@ -188,7 +196,7 @@ def test_no_fewer_overloads_than_there_are(absent, handed_in):
         bound = overload(kite, 3, [room] * 4, absences=away, handed_in=came)
         assert drops(kite, 3, room, away, came) <= bound
     # Each round has its own tail.
-    loads = mean_loads(kite, 3, 0.0, away, np.ones(4, dtype=bool))
+    loads = mean_loads(walk_of(kite, away, np.ones(4, dtype=bool)), 3)
     tails = np.exp(module._log_tails(loads, 10.0))
     last = [max([r for r in range(3) if not away[r][u]], default=-1) for u in range(4)]
     wanted = sum(tails[: (4 if came[u] else last[u] + 1), u].sum() for u in range(4))
@@ -198,8 +206,8 @@ def test_no_fewer_overloads_than_there_are(absent, handed_in):
 
 def test_graphs_without_edges():
     alone = Graph.from_edges(np.empty((0, 2), dtype=int), num_users=2)
-    assert slots_for(alone, rounds=1).tolist() == [12, 12]
-    assert per_neighbour_for(alone, rounds=1) >= 1
+    assert messages_for(alone, rounds=1)[0].tolist() == [12, 12]
+    assert messages_for(alone, rounds=1, even_traffic=True)[1] >= 1
     assert overload(alone, 1, [40, 40], per_neighbour=1) < 1e-9
 
 
@@ -208,12 +216,11 @@ def test_graphs_without_edges():
     [
         ({"rounds": 0}, "rounds = 0 is below 1"),
         ({"rounds": 1, "laziness": 1.0}, "laziness = 1.0 is not in"),
-        ({"rounds": 1, "laziness": float("nan")}, "laziness = nan is not in"),
+        ({"rounds": 1, "laziness": float("nan")}, "laziness = nan is not finite"),
     ],
 )
 def test_parameters_out_of_range(options, message):
-    for compute in (slots_for, per_neighbour_for):
-        with pytest.raises(ParameterError, match=message):
-            compute(STAR, **options)
-        with pytest.raises(ParameterError, match="failure = 0"):
-            compute(STAR, rounds=1, failure=0)
+    with pytest.raises(ParameterError, match=message):
+        messages_for(STAR, **options)
+    with pytest.raises(ParameterError, match="failure = 0"):
+        messages_for(STAR, rounds=1, failure=0)

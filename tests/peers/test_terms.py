@@ -85,7 +85,7 @@ def test_layout_of_json_does_not_matter():
         ({"laziness": 1.0}, r"laziness = 1.0 is not in \[0, 1\)"),
         ({"laziness": 0.1}, "the nearest is 0.100006103515625"),
         ({"laziness": "0.1"}, "laziness = '0.1' is not a number"),
-        ({"laziness": float("nan")}, "laziness = nan is not in"),
+        ({"laziness": float("nan")}, "laziness = nan is not finite"),
         ({"protocol": "some"}, "neither 'all' nor 'single'"),
     ],
 )

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import SupportsIndex, TypeVar
+from typing import SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,12 +76,7 @@ class RandomWalk:
     absences: Sequence[NDArray[np.bool_]] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        laziness = require_finite("laziness", self.laziness)
-        if not 0.0 <= laziness < 1.0:
-            raise ParameterError(
-                f"laziness = {laziness} is not in [0, 1): it is the probability to stay; try 0.2"
-            )
-        scale = 2.0**LAZINESS_BITS
+        laziness, scale = require_laziness(self.laziness), 2.0**LAZINESS_BITS
         object.__setattr__(self, "laziness", round(laziness * scale) / scale)
         masks = tuple(np.array(mask) for mask in self.absences)  # copies that nobody can change
         for number, mask in enumerate(masks):
@@ -120,6 +115,16 @@ class RandomWalk:
         # 1 - laziness is exact, as laziness is a multiple of 2^-53.
         move = np.where(still, 0.0, (1.0 - self.laziness) / np.maximum(degrees, 1))
         return stay, move
+
+
+def require_laziness(laziness: SupportsFloat) -> float:
+    """Return the probability that a report stays in a round if it lies in [0, 1), else raise."""
+    value = require_finite("laziness", laziness)
+    if not 0.0 <= value < 1.0:
+        raise ParameterError(
+            f"laziness = {value} is not in [0, 1): it is the probability to stay; try 0.2"
+        )
+    return value
 
 
 def point_laws(walk: RandomWalk, starts: Integers) -> Floats:

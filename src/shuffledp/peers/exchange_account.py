@@ -16,6 +16,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import DataError, ParameterError
@@ -68,29 +69,25 @@ class Arrived:
         """Number of holders who confirm complete deliveries, and the relay's record."""
         return self.handed_in.size - len(self.short_since) - self.num_contradicting
 
-    def doubts(
-        self, terms: Terms, registered: NDArray[np.bool_], load: NDArray[np.float64]
-    ) -> tuple[str, ...]:
+    def doubts(self, terms: Terms, num_registered: int, kept: Floats) -> tuple[str, ...]:
         """Return reasons why losses may depend on owners of reports (docs/results/honest-users.md).
 
-        ``load`` is the mean number of reports at each user after the last round.
+        ``kept`` is the mean number of reports at each user who handed in nothing.
         """
-        num_registered = int(np.count_nonzero(registered))
         usual = num_registered * terms.dummies_each
         stray = 7.0 * math.sqrt(usual) + 14.0 if usual else 0.0  # exceeded less often than 1e-9
         missing = num_registered + max(math.floor(usual - stray), 0) - self.num_reports
         surplus = self.num_reports - num_registered - math.ceil(usual + stray)
         senders = "users and their dummies" if usual else "users"
-        silent = np.setdiff1d(np.flatnonzero(registered), self.handed_in)
         is_loss = terms.protocol == "all" and missing > 0
-        chance = slots.loss_probability(load[silent], missing) if is_loss else 1.0
+        chance = slots.loss_probability(kept, missing) if is_loss else 1.0
         found = {
             f"{len(self.short_since):,} users report that mail to them or to users before "
             f"them was missing, since round {min(self.short_since, default=0)}": self.short_since,
             f"the relay showed {self.num_contradicting:,} users another record of absences "
             "than the analyzer": self.num_contradicting,
             f"there are {surplus:,} reports more than {senders}, made up by somebody": surplus > 0,
-            f"{missing:,} reports are missing, more than the {silent.size:,} users "
+            f"{missing:,} reports are missing, more than the {kept.size:,} users "
             "held who handed in nothing": chance < _UNLIKELY,
         }
         return tuple(text for text, applies in found.items() if applies)
@@ -169,25 +166,22 @@ class Exchange:
     ) -> None:
         self.terms, self.graph, self.record, self._report = terms, graph, record, on_progress
         self.num_dishonest = require_at_least("num_dishonest", num_dishonest, 0)
-        everybody = np.arange(terms.num_users)
-        registered = np.isin(everybody, record.nodes)
-        handed_in = registered & np.isin(everybody, arrived.handed_in)
-        loads = slots.mean_loads(graph, terms.rounds, terms.laziness, record.absences, registered)
+        # If nobody registered, one user stands for them: neither can hide anything.
+        nodes = record.nodes if record.nodes.size else np.zeros(1, np.int64)
+        self.users, away = graph.subgraph(nodes), record.absences[:, nodes]
+        self._walk = RandomWalk(self.users, absences=list(away), laziness=terms.laziness)
+        loads = slots.mean_loads(self._walk, terms.rounds)
         loads *= (1.0 + terms.dummies_each) * (1.0 + 1e-12)
         self.most_held = float(loads[-1].max())
-        self.doubts = arrived.doubts(terms, registered, loads[-1])
-        # If nobody registered, one user stands for them: neither can hide anything.
-        self.users = graph.subgraph(record.nodes if record.nodes.size else [0])
+        seen = np.isin(nodes, arrived.handed_in)
+        self.doubts = arrived.doubts(terms, record.nodes.size, loads[-1][~seen])
         self.overload = slots.overload_probability(
-            graph,
+            self._walk,
             loads,
-            terms.slots,
+            np.array(terms.slots)[nodes],
             per_neighbour=terms.per_neighbour,
-            absences=record.absences,
-            registered=registered,
-            handed_in=handed_in,
+            handed_in=seen,
         )
-        seen = handed_in[record.nodes]
         self._seen = None if seen.all() or not record.num_absences else seen
         try:
             self.mixing: NetworkMixing | None = NetworkMixing(
@@ -216,10 +210,8 @@ class Exchange:
         if self.mixing is not None and not self.record.num_absences:
             bounds = self.mixing.position_bounds(self.terms.rounds)
         else:
-            away, laziness = self.record.absences[:, self.record.nodes], self.terms.laziness
-            walk = RandomWalk(self.users, absences=list(away), laziness=laziness)
             how: Any = {"seen": self._seen, "on_progress": self._report}
-            (bounds,) = exact_position_bounds(walk, [self.terms.rounds], **how)
+            (bounds,) = exact_position_bounds(self._walk, [self.terms.rounds], **how)
         found = Hiding.of(bounds)
         if self._seen is None or bounds.lowered is None:
             return found

@@ -212,8 +212,7 @@ class Roster(dict[int, Registration]):
 
     def neighbours_in(self, graph: Graph, node: int) -> tuple[int, ...]:
         """Return the neighbours of a user who have registered, ascending."""
-        row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
-        return tuple(other for other in row if other in self)
+        return tuple(other for other in graph.neighbours_of(node).tolist() if other in self)
 
 
 def mail_token_text(terms: Terms, node: int, round_number: int) -> bytes:

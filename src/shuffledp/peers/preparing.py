@@ -14,7 +14,7 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import bytes_of, write_new
 from shuffledp.network.graph import Graph
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.slots import per_neighbour_for, slots_for
+from shuffledp.peers.slots import messages_for
 from shuffledp.peers.terms import CODE_BYTES, Terms, graph_digest, new_collection_id
 
 TERMS_FILE = "terms.json"
@@ -43,23 +43,26 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
     """
     half = (graph.num_users + 1) // 2
     least = half if least_registered is None else require_at_least("least", least_registered, 1)
-    failure = _FAILURE / 2 if even_traffic else _FAILURE
-    entropy = entropy or Entropy.from_operating_system()
-    walk: Any = {"rounds": rounds, "laziness": laziness, "failure": failure}
-    if dummies is not None:
-        walk["reports_each"] = 1.0 + dummies.mean * asked.num_answers
+    slots, per_neighbour = messages_for(
+        graph,
+        rounds=rounds,
+        laziness=laziness,
+        even_traffic=even_traffic,
+        failure=_FAILURE,
+        reports_each=1.0 if dummies is None else 1.0 + dummies.mean * asked.num_answers,
+    )
     return Terms(
-        collection_id=new_collection_id(entropy),
+        collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
         graph_digest=graph_digest(graph),
         num_users=graph.num_users,
         rounds=require_at_least("rounds", rounds, 1),
-        slots=tuple(slots_for(graph, **walk).tolist()),
+        slots=tuple(slots.tolist()),
         asked=asked,
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
         protocol=protocol,
         laziness=laziness,
-        per_neighbour=per_neighbour_for(graph, **walk) if even_traffic else 0,
+        per_neighbour=per_neighbour,
         least_registered=least,
         dummies="" if dummies is None else str(dummies),
     )

@@ -17,51 +17,60 @@ probability that is added to delta. Cost of each bound: O(rounds (n + m)).
 """
 
 import math
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.core.checks import require_at_least, require_non_negative, require_open_unit
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.arrays import Floats, Integers
+from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.network.graph import Graph
+from shuffledp.network.walk import LEAST_PROBABILITY, RandomWalk, move_laws
 
 # Sums of n products, each with a relative error of some units in the last place, over all rounds:
 # far below this for any graph in memory and fewer than 10^5 rounds.
 _ROUNDING = 1e-9
 
 
-def slots_for(
+def messages_for(
     graph: Graph,
     *,
     rounds: SupportsIndex,
-    laziness: SupportsFloat = 0.0,
-    failure: SupportsFloat = 1e-9,
+    laziness: float = 0.0,
+    even_traffic: bool = False,
+    failure: float = 1e-9,
     reports_each: float = 1.0,
-) -> NDArray[np.int64]:
-    """Return the number of messages that each user sends a round, at least 1.
+) -> tuple[Integers, int]:
+    """Return the number of messages that each user sends a round, and to each neighbour.
 
-    No user ever holds more reports, except with probability ``failure``, if all users register and
-    nobody is absent; otherwise see `overload_probability`. Each user begins with one report, or
-    with dummies ``reports_each`` on average.
+    Both are at least 1; the latter is 0 unless traffic is even: then all users send each neighbour
+    the same number, and the traffic that the relay sees does not depend on the paths of reports.
+
+    No user ever holds more reports, nor has more for one neighbour, except with probability
+    ``failure``, if all users register and nobody is absent; otherwise see `overload_probability`.
+    Each user begins with one report, or with dummies ``reports_each`` on average.
 
     >>> pair = Graph.from_edges([(0, 1)])
-    >>> slots_for(pair, rounds=1).tolist()  # 1 report at each, always, but the bound cannot see it
-    [12, 12]
+    >>> messages_for(pair, rounds=1)  # 1 report at each, always, but the bound cannot see it
+    (array([12, 12]), 0)
     """
     number = require_at_least("rounds", rounds, 1)
-    allowed = require_open_unit("failure", failure) / (graph.num_users * (number + 1))
-    return _smallest_slots(_most_loads(graph, number, laziness, reports_each), allowed)
+    allowed = require_open_unit("failure", failure) / (2 if even_traffic else 1)
+    loads = mean_loads(RandomWalk(graph, laziness=laziness), number).max(axis=0)
+    loads *= reports_each * (1.0 + _ROUNDING)
+    slots = _smallest_slots(loads, allowed / (graph.num_users * (number + 1)))
+    if not even_traffic:
+        return slots, 0
+    to_each = (loads / np.maximum(graph.degrees, 1)).max()
+    return slots, int(_smallest_slots(to_each, allowed / (max(2 * graph.num_edges, 1) * number)))
 
 
 def overload_probability(
-    graph: Graph,
-    loads: NDArray[np.float64],
+    walk: RandomWalk,
+    loads: Floats,
     slots: ArrayLike,
     *,
     per_neighbour: int,
-    absences: NDArray[np.bool_],
-    registered: NDArray[np.bool_],
     handed_in: NDArray[np.bool_],
 ) -> float:
     """Return an upper bound on the probability that dropped reports affect the privacy guarantee.
@@ -72,49 +81,21 @@ def overload_probability(
     a user missed count, too; but reports that users drop after their last accepted batch are lost
     with them, unless they hand in.
 
-    ``loads`` are `mean_loads`; ``absences`` marks users who sent nothing, a row a round,
-    ``registered`` the users who take part, ``handed_in`` the users whose hand-ins came.
+    ``walk`` has the absences of each round, ``loads`` are its `mean_loads`, and ``handed_in`` marks
+    the users whose hand-ins came.
     """
-    draws = np.maximum.accumulate(np.vstack([~absences, handed_in])[::-1])[::-1] & registered
+    sent_later = np.vstack([~np.array(walk.absences), handed_in])[::-1]
+    draws = np.maximum.accumulate(sent_later)[::-1]
     tails = np.exp(_log_tails(loads, np.add(slots, 1.0)))
     total = math.fsum(tails[draws])
     if per_neighbour:
-        _, _, degrees = _pairs(graph, registered)
+        degrees = walk.graph.degrees
         to_each = np.exp(_log_tails(loads[:-1] / np.maximum(degrees, 1), per_neighbour + 1.0))
         total += math.fsum((to_each * degrees)[draws[:-1]])
     return min(total * (1.0 + _ROUNDING), 1.0)
 
 
-def per_neighbour_for(
-    graph: Graph,
-    *,
-    rounds: SupportsIndex,
-    laziness: SupportsFloat = 0.0,
-    failure: SupportsFloat = 1e-9,
-    reports_each: float = 1.0,
-) -> int:
-    """Return the number of messages, >= 1, that all users send each neighbour in each round.
-
-    If each neighbour is sent the same number, the traffic that the relay sees does not depend on
-    the paths of reports. From means load_u(r) / degree_u; ``failure`` is the probability of ever
-    having more reports for one neighbour.
-    """
-    number = require_at_least("rounds", rounds, 1)
-    allowed = require_open_unit("failure", failure) / (max(2 * graph.num_edges, 1) * number)
-    loads = _most_loads(graph, number, laziness, reports_each)
-    return int(_smallest_slots((loads / np.maximum(graph.degrees, 1)).max(), allowed))
-
-
-def _most_loads(
-    graph: Graph, rounds: int, laziness: SupportsFloat, reports_each: float
-) -> NDArray[np.float64]:
-    """Return the largest mean load of each user if no user is ever absent."""
-    there = np.ones((rounds + 1, graph.num_users), dtype=bool)
-    loads = mean_loads(graph, rounds, checked_laziness(laziness), ~there, there[0])
-    return np.asarray(loads.max(axis=0)) * (reports_each * (1.0 + _ROUNDING))
-
-
-def loss_probability(load: NDArray[np.float64], missing: int) -> float:
+def loss_probability(load: Floats, missing: int) -> float:
     """Return an upper bound on the probability that users of these loads hold ``missing`` reports.
 
     Each report is at one of them or not, independently of the others, so that the tail bound of
@@ -123,50 +104,19 @@ def loss_probability(load: NDArray[np.float64], missing: int) -> float:
     return float(np.exp(_log_tails(load.sum() * (1.0 + _ROUNDING), float(missing))))
 
 
-def checked_laziness(laziness: SupportsFloat) -> float:
-    """Return the laziness if it lies in [0, 1), otherwise raise `ParameterError`."""
-    value = require_non_negative("laziness", laziness)
-    if value >= 1.0:
-        raise ParameterError(f"laziness = {value} is not in [0, 1): give 0 for a walk that moves")
-    return value
-
-
-def _pairs(
-    graph: Graph, registered: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
-    """Return senders and recipients who both take part, and the number of recipients of each."""
-    sender, recipient = np.repeat(np.arange(graph.num_users), graph.degrees), graph.neighbours
-    both = registered[sender] & registered[recipient]
-    sender, recipient = sender[both], recipient[both]
-    return sender, recipient, np.bincount(sender, minlength=graph.num_users)
-
-
-def mean_loads(
-    graph: Graph,
-    rounds: int,
-    laziness: float,
-    absences: NDArray[np.bool_],
-    registered: NDArray[np.bool_],
-) -> NDArray[np.float64]:
+def mean_loads(walk: RandomWalk, rounds: int) -> Floats:
     """Return upper bounds on the mean number of reports at each user after 0, ..., rounds rounds.
 
-    ``absences`` marks users who sent nothing, one row a round; ``registered`` users who take part.
-    Users without a (registered) neighbour keep their report.
+    Each user begins with one report.
     """
-    sender, recipient, degrees = _pairs(graph, registered)
-    load = registered.astype(np.float64)
-    loads = [load]
-    for r in range(rounds):
-        moving = load * (1.0 - laziness)
-        moving[(degrees == 0) | absences[r]] = 0.0
-        to_each = moving / np.maximum(degrees, 1)
-        load = load - moving
-        load += np.bincount(recipient, weights=to_each[sender], minlength=graph.num_users)
-        loads.append(load)
-    return np.stack(loads) * (1.0 + _ROUNDING)
+    loads, flushed = np.ones((rounds + 1, walk.num_users)), 0
+    for number in range(rounds):
+        loads[number + 1] = loads[number]
+        flushed += move_laws(walk, loads[number + 1], number, number + 1)
+    return loads * (1.0 + _ROUNDING) + flushed * LEAST_PROBABILITY
 
 
-def _log_tails(means: Any, least: Any) -> NDArray[np.float64]:
+def _log_tails(means: Any, least: Any) -> Floats:
     """Return logs of upper bounds on P(sum of independent indicators of a mean >= least)."""
     from scipy.special import gammaln
 
@@ -178,7 +128,7 @@ def _log_tails(means: Any, least: Any) -> NDArray[np.float64]:
     return np.where(least < means + 1.0, 0.0, rounded)
 
 
-def _smallest_slots(means: Any, allowed: float) -> NDArray[np.int64]:
+def _smallest_slots(means: Any, allowed: float) -> Integers:
     """Return the smallest number of slots, >= 1, that suffices for these means."""
     slots = np.ones(np.shape(means), dtype=np.int64)
     while (lacks := _log_tails(means, slots + 1.0) > math.log(allowed)).any():

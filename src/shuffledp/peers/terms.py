@@ -17,7 +17,7 @@ from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms, json_bytes
 from shuffledp.deploy.wire import Fault, Reason, require_whole
 from shuffledp.network.graph import Graph
-from shuffledp.peers.slots import checked_laziness
+from shuffledp.network.walk import require_laziness
 
 #: Version of this layout of the terms and of all messages.
 VERSION: Final = 4
@@ -65,7 +65,7 @@ def graph_digest(graph: Graph) -> bytes:
 
 def nearest_laziness(laziness: float) -> float:
     """Return the multiple of 2^-16 in [0, 1) nearest to a probability, as coins need it."""
-    sides = round(checked_laziness(laziness) * COIN_SIDES)
+    sides = round(require_laziness(laziness) * COIN_SIDES)
     return min(sides, COIN_SIDES - 1) / COIN_SIDES
 
 
@@ -81,7 +81,7 @@ class Terms:
     num_users: int
     # Rounds of exchange, in [1, 2^20].
     rounds: int
-    # Number of messages that each user sends in every round, >= 1; see `slots_for`.
+    # Number of messages that each user sends in every round, >= 1; see `messages_for`.
     slots: tuple[int, ...]
     # The question, and the randomizer of each user.
     asked: AskedTerms
@@ -97,7 +97,7 @@ class Terms:
     # If it is 0, the messages of a round go to independent uniform neighbours, so that the relay
     # learns to which neighbours a report cannot have gone. If it is c >= 1, exactly c go to each
     # registered neighbour instead of ``slots``, so that destinations of messages reveal nothing;
-    # see `per_neighbour_for`. At most 2^20.
+    # see `messages_for`. At most 2^20.
     per_neighbour: int = 0
     # Smallest number of registered users with whom a peer takes part, in [1, num_users]: protects
     # from a relay that leaves users out.
@@ -363,8 +363,7 @@ def traffic_bytes(terms: Terms, graph: Graph, node: int) -> float:
     They are envelopes, their codes and the roster; heads and tokens, some 100 bytes a message, are
     not counted.
     """
-    row = graph.neighbours[graph.starts[node] : graph.starts[node + 1]].tolist()
-    degrees = graph.degrees
+    row, degrees = graph.neighbours_of(node).tolist(), graph.degrees
     came = sum(terms.slots[other] / int(degrees[other]) for other in row)
     envelopes: float = terms.slots[node] + came
     if terms.per_neighbour:
