@@ -1,7 +1,7 @@
 """Speed and peak memory of making graphs, beside networkx and scipy.
 
 10^6 users and 10^7 edges, in random order: from an array, and from files of numbers in CSV and
-Parquet; a random regular graph of degree 10; the components. scipy makes a matrix of the same
+Parquet; the components. scipy makes a matrix of the same
 edges, in which it adds up repeats, and finds its components. networkx takes a tenth of the users
 and edges, for it needs some 10 GB for all of them. ``extra_info`` has edges a second, and the
 peak memory of a process of its own that does the same work once, input, interpreter and compiled
@@ -19,7 +19,7 @@ import pytest
 
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.graph_files import read_graph
 
 NUM_USERS = 1_000_000
@@ -87,12 +87,6 @@ def reading_once(num_users, name):
     return read
 
 
-def random_regular(num_users):
-    """Draw a random regular graph with as many edges."""
-    entropy = Entropy.from_seed(2)
-    return lambda: random_regular_graph(num_users, 2 * EDGES_A_USER, entropy).num_edges
-
-
 def components(num_users):
     """Find the components and whether one has two sides."""
     graph = Graph.from_edges(edges_among(num_users), num_users=num_users)
@@ -127,7 +121,6 @@ KINDS = {
         (networkx_graph, FEWER_USERS),
         (read_csv, NUM_USERS),
         (read_parquet, NUM_USERS),
-        (random_regular, NUM_USERS),
         (components, NUM_USERS),
         (scipy_components, NUM_USERS),
     )

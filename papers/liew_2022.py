@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +20,6 @@ from public_data import load_graph
 from shuffledp import Entropy, LocalProfile, account
 from shuffledp.collection import Reports
 from shuffledp.network import Graph, NetworkMixing, network_walk_epsilon
-from shuffledp.network.graph import random_regular_graph
 from shuffledp.randomizers import PrivUnit
 
 OURS, UNIFORM, LOCAL = "ours", "trusted uniform shuffler", "local reports, epsilon0"
@@ -66,7 +66,7 @@ def figure_5(settings: Settings, entropy: Entropy) -> Figure:
     curves = [
         _over_rounds(
             f"k = {degree}",
-            random_regular_graph(num_users, degree, entropy.spawn()),
+            _random_regular_graph(num_users, degree, entropy),
             [1, 2, 3, 10] if settings.quick else rounds_of(degree),
             positions="exact",
         )
@@ -81,6 +81,12 @@ proof does not hold. After few rounds a walk is back near its start at even roun
 at odd ones, and users that it cannot reach hide nobody. Degrees, n, epsilon0 and delta are ours:
 the text that we have of the paper has lost them."""
     return _figure("5", caption, _rounds_chart(curves, f"k-regular graphs, n = {num_users:,}"))
+
+
+def _random_regular_graph(num_users: int, degree: int, entropy: Entropy) -> Graph:
+    """Return a random graph in which everybody has as many neighbours."""
+    seed = int(entropy.words(1)[0]) % (1 << 32)
+    return Graph.from_edges([*nx.random_regular_graph(degree, num_users, seed=seed).edges])
 
 
 def figure_6(settings: Settings, _entropy: Entropy) -> Figure:

@@ -1,8 +1,10 @@
 """Graphs whose spectra are known, and the adjacency matrix of any."""
 
+import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array
 
+from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph
 
 
@@ -33,3 +35,10 @@ def adjacency(graph: Graph) -> csr_array:
     """Return the adjacency matrix."""
     shape = (graph.num_users, graph.num_users)
     return csr_array((np.ones(graph.neighbours.size), graph.neighbours, graph.starts), shape=shape)
+
+
+def random_regular_graph(num_users: int, degree: int, entropy: Entropy) -> Graph:
+    """Return a random graph in which everybody has as many neighbours."""
+    seed = int(entropy.words(1)[0] >> np.uint64(32))
+    edges = [*nx.random_regular_graph(degree, num_users, seed=seed).edges]
+    return Graph.from_edges(edges, num_users=num_users)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from graph_families import complete_graph
+from graph_families import complete_graph, random_regular_graph
 from oracles.shuffler_channels import mallows_channel
 from shuffledp import Categories
 from shuffledp.collection import leakage as module
@@ -21,7 +21,6 @@ from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.leakage.any_shuffler import positions_vulnerability
 from shuffledp.leakage.channel import Channel, product_channel
-from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.run import NetworkShuffling
 from shuffledp.network.walk_accountant import NetworkMixing
 

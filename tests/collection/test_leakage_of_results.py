@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
+from graph_families import random_regular_graph
 from shuffledp import Categories
 from shuffledp.collection.leakage import _Release, json_of_run, leakage_of
 from shuffledp.collection.plan import plan as make_plan
@@ -13,7 +14,6 @@ from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.account import account_leakage
-from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.run import NetworkShuffling
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.randomizers.registry import RANDOMIZERS

@@ -49,7 +49,7 @@ def test_people_read_the_safe_number_first(write, capsys):
         "upper bound, for every user",
         "trusted shuffler",
         "spectral gap",
-        "20 users, 190 edges, 1 component, not bipartite, regular",
+        "20 users, 190 edges, 1 component",
         "assumptions",
     ):
         assert text in shown

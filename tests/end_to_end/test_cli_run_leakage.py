@@ -5,10 +5,10 @@ import json
 import polars as pl
 import pytest
 
+from graph_families import random_regular_graph
 from report.pages import Page
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graph import random_regular_graph
 
 NUM_USERS = 80
 MALLOWS = ("--shuffler", "mallows", "--groups-by", "street", "--radius", "1", "--alpha", "4")

@@ -8,9 +8,9 @@ import pytest
 
 from given_once import given_once
 from golden.schemas import found_in
+from graph_families import random_regular_graph
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graph import random_regular_graph
 
 NUM_USERS, NEIGHBOURS = 20, 4
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -14,8 +14,8 @@ import httpx
 import polars as pl
 import pytest
 
+from graph_families import random_regular_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graph import random_regular_graph
 
 # The module's only statistical test: an interval of this confidence misses the true share.
 FALSE_POSITIVE_RATE = 1e-10

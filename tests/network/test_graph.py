@@ -55,7 +55,6 @@ def test_rows_are_those_of_the_definition(given_edges):
     assert graph.num_duplicates == len(proper) - len(distinct)
     assert graph.degrees.tolist() == [len(row) for row in rows_of(graph)]
     assert graph.num_isolated == rows_of(graph).count([])
-    assert graph.is_regular == (len({len(row) for row in rows_of(graph)}) == 1)
     assert graph.starts.dtype == np.int64
     assert graph.neighbours.dtype == np.int32
     assert not graph.starts.flags.writeable
@@ -88,7 +87,6 @@ def test_fewest_users_and_no_edges():
         assert (graph.num_users, graph.num_edges, graph.num_isolated) == (1, 0, 1)
         assert graph.stationary_law().tolist() == [1.0]
         assert graph.irregularity == 1.0
-        assert graph.is_regular
         assert graph.components().tolist() == [0]
         assert not graph.is_bipartite()
         assert graph.largest_component()[0] is graph

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import shuffledp as sdp
+from graph_families import random_regular_graph
 from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions.question import EstimateOptions
@@ -18,7 +19,6 @@ from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
-from shuffledp.network.graph import random_regular_graph
 from shuffledp.network.run import (
     NetworkPlan,
     NetworkShuffling,

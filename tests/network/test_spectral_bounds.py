@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from graph_families import adjacency, complete_graph, complete_with_pendant, cycle_graph, star_graph
+from graph_families import (
+    adjacency,
+    complete_graph,
+    complete_with_pendant,
+    cycle_graph,
+    random_regular_graph,
+    star_graph,
+)
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.positions.spectrum import (
     Spectrum,
     certified_norm,

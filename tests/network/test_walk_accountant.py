@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from graph_families import adjacency, complete_graph, cycle_graph, star_graph
+from graph_families import adjacency, complete_graph, cycle_graph, random_regular_graph, star_graph
 from network.walks import ANY, DELTA, PENDANT, wheel
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
@@ -14,7 +14,7 @@ from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.network import anonymity as network_hiding
 from shuffledp.network import walk_accountant as network_mixing
 from shuffledp.network.account import account_network
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.positions import remote_users as remote_bounds
 from shuffledp.network.positions import spectrum
 from shuffledp.network.privacy import Weights, network_walk_epsilon
@@ -251,7 +251,7 @@ def test_the_spectrum_and_rows_are_kept_for_as_long_as_the_graph(monkeypatch):
     monkeypatch.setattr(remote_bounds, "_LARGEST_ERROR", -1.0)  # nothing is summed
     monkeypatch.setattr(remote_bounds, "_LARGEST_MIDDLE_ERROR", -1.0)
     graph = wheel(60)
-    asked = {"delta": DELTA, "rounds": 20, "positions": "spectral", "with_lower": False}
+    asked = {"delta": DELTA, "rounds": 20, "positions": "spectral"}
     first = account_network(graph, ANY, **asked)
     rows = len(moved)
     assert rows > 0

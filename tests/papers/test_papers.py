@@ -17,7 +17,6 @@ NOT_PUBLIC = {
     "groups.attacks.survey",
     "groups.attacks.adversaries",
     "groups.reference_orders",
-    "network.graph",
 }
 
 

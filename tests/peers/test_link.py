@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import chdtri
 
+from graph_families import random_regular_graph
 from network.walks import position_distribution
 from peers import faults
 from peers.exercises import GRAPH, KEYS, reports_of, ring, run_link, terms_on
@@ -15,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.deploy.wire import ProtocolError, Reason
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.walk import RandomWalk
 from shuffledp.peers.mail import Refusal
 from shuffledp.peers.peer import draw_step

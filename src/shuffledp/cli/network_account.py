@@ -121,8 +121,6 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
     """Return the proved upper bound, then the values to compare it with, then the graph."""
     bound, held = found.epsilon, "every report" if found.protocol == "all" else "one report"
     pieces = counted(found.num_components, "component")
-    shape = "bipartite" if found.is_bipartite else "not bipartite"
-    shape += ", regular" if found.is_regular else ""
     lazy = f", lazy {found.laziness:g}" if found.laziness else ""
     facts = [
         ("epsilon", f"{_up(bound.upper)} (upper bound, for every user)"),
@@ -137,7 +135,7 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("worst user", found.worst_user),
         ("method", f"{bound.method}; positions {found.method}"),
         ("source", bound.source),
-        ("graph", f"{found.num_users:,} users, {found.num_edges:,} edges, {pieces}, {shape}"),
+        ("graph", f"{found.num_users:,} users, {found.num_edges:,} edges, {pieces}"),
         ("dummies", None if found.dummies is None else f"{found.dummies} a user and answer"),
         ("left out", left_out or None),
         ("Gamma", f"{found.irregularity:.4f}"),

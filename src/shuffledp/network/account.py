@@ -60,8 +60,6 @@ class NetworkAccount(Shown):
         1 - lambda, rounded down.
     irregularity : float
         Gamma = n sum pi^2, at least 1; 1 for regular graphs.
-    is_bipartite, is_regular : bool
-        Of the graph.
     separation : float
         Distance of the worst law from the stationary one after these rounds; 0 is perfectly mixed.
     rounds_to_mix : int
@@ -90,8 +88,6 @@ class NetworkAccount(Shown):
     uniform_epsilon: Bound
     spectral_gap: float
     irregularity: float
-    is_bipartite: bool
-    is_regular: bool
     separation: float
     rounds_to_mix: int
     worst_user: str
@@ -143,7 +139,6 @@ class _Asked(Terms, total=False):
     positions: Positions
     components: Components
     users: Users
-    with_lower: bool
     on_progress: Progress | None
     engine: Engine | None
 
@@ -182,7 +177,6 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     num_dishonest: SupportsIndex = 0,
     dummies: DummyLaw | None = None,
     users: Users = "worst",
-    with_lower: bool = True,
     on_progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> NetworkAccount | NetworkAccounts:
@@ -216,8 +210,6 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     users : {"worst", "all"}
         "all" gives, beside the epsilon of the worst user, upper bounds on the epsilon of 50, 90 and
         99 % of the users.
-    with_lower : bool
-        False saves the time for the lower ends.
     on_progress, engine : callable, optional
         See `NetworkMixing`.
 
@@ -286,13 +278,11 @@ def account_network(  # noqa: PLR0913  # one keyword an option
             num_users=honest,
             delta=of_walk["delta"],
             dummies=dummies,
-            with_lower=with_lower,
         ),
     }
     of_each: Any = {
         "terms": of_walk,
         "shares": SHARES if users == "all" else (),
-        "with_lower": with_lower,
         "about": about,
     }
     rows = tuple(_account(mixing, profile, each, **of_each) for each in numbers)
@@ -301,16 +291,13 @@ def account_network(  # noqa: PLR0913  # one keyword an option
 
 def _about(mixing: NetworkMixing) -> dict[str, Any]:
     """Return the facts of a graph and its walk."""
-    graph, laziness = mixing.graph, mixing.walk.laziness
+    graph = mixing.graph
     return {
         "num_users": graph.num_users,
         "num_edges": graph.num_edges,
-        "laziness": laziness,
+        "laziness": mixing.walk.laziness,
         "spectral_gap": mixing.spectrum.spectral_gap,
         "irregularity": graph.irregularity,
-        # A bipartite graph without laziness was refused.
-        "is_bipartite": laziness > 0.0 and graph.is_bipartite(),
-        "is_regular": graph.is_regular,
         "rounds_to_mix": mixing.rounds_to_mix,
     }
 
@@ -322,12 +309,11 @@ def _account(
     *,
     terms: Terms,
     shares: tuple[float, ...],
-    with_lower: bool,
     about: dict[str, Any],
 ) -> NetworkAccount:
     """Return the account after a number of rounds."""
     hiding = mixing.hiding(rounds)
-    epsilon = mixing.epsilon(profile, rounds=rounds, with_lower=with_lower, **terms)
+    epsilon = mixing.epsilon(profile, rounds=rounds, **terms)
     least, of_shares = epsilon.upper, []
     for share in reversed(shares):
         if rounds:  # an epsilon for more of the users holds for fewer

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_edges
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 
@@ -162,12 +161,6 @@ class Graph:
         return int(np.count_nonzero(self.degrees == 0))
 
     @property
-    def is_regular(self) -> bool:
-        """True if all users have the same number of neighbours."""
-        degrees = self.degrees
-        return bool((degrees == degrees[0]).all())
-
-    @property
     def irregularity(self) -> float:
         """Irregularity Gamma = n sum_j pi_j^2 of the law of `stationary_law`.
 
@@ -290,9 +283,18 @@ class Graph:
         >>> Graph.from_edges([(0, 1), (1, 2), (2, 3)]).subgraph([2, 1]).num_edges
         1
         """
-        chosen = np.atleast_1d(require_places("users", users, self.num_users))
+        chosen = np.asarray(users)
         if not 0 < chosen.size == np.unique(chosen).size:
             raise ParameterError("users is empty, or holds a user twice: give each once")
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise ParameterError(
+                f"users has shape {chosen.shape} and dtype {chosen.dtype}: give a list of whole "
+                f"numbers in [0, {self.num_users})"
+            )
+        if (outside := chosen[(chosen < 0) | (chosen >= self.num_users)]).size:
+            raise ParameterError(
+                f"users = {outside[0]} is not in [0, {self.num_users}): number users from 0"
+            )
         number_of = np.full(self.num_users, -1, dtype=np.int32)
         number_of[chosen] = np.arange(chosen.size, dtype=np.int32)
         ends = [number_of[np.repeat(np.arange(self.num_users), self.degrees)]]
@@ -340,58 +342,3 @@ class Graph:
 
         ones = np.ones(self.neighbours.size, dtype=np.int8)
         return csr_array((ones, self.neighbours, self.starts), shape=(self.num_users,) * 2)
-
-
-def random_regular_graph(
-    num_users: SupportsIndex, degree: SupportsIndex, entropy: Entropy
-) -> Graph:
-    """Return a random graph in which every user has ``degree`` neighbours, fewer than half of all.
-
-    Simple, but not always connected; for degrees >= 3 it is with a probability that tends to 1. The
-    pairing model: all half-edges are paired by a uniform shuffle; then loops and repeated edges
-    are paired anew with an equal number of other edges until there are none. Not exactly uniform
-    over all such graphs, but renumbering users never changes the law.
-    """
-    number = require_at_least("num_users", num_users, 1)
-    wanted = require_at_least("degree", degree, 0)
-    if wanted and 2 * wanted >= number:
-        raise ParameterError(
-            f"degree = {wanted} is not below half of num_users = {number}: take more users, or "
-            "fewer neighbours"
-        )
-    if number * wanted % 2:
-        raise ParameterError(
-            f"num_users * degree = {number} * {wanted} is odd, but every edge has two ends: make "
-            "one of them even"
-        )
-    generator = entropy.generator()
-    ends = generator.permutation(np.repeat(np.arange(number), wanted)).reshape(-1, 2)
-    while True:
-        low, high = ends.min(axis=1), ends.max(axis=1)
-        edge = low * number + high
-        order = np.argsort(edge, kind="stable")
-        is_bad = low == high
-        is_bad[order[1:]] |= edge[order[1:]] == edge[order[:-1]]
-        if not is_bad.any():
-            return Graph.from_edges(ends, num_users=number)
-        others = generator.permutation(np.flatnonzero(~is_bad))[: np.count_nonzero(is_bad)]
-        chosen = np.concatenate([np.flatnonzero(is_bad), others])
-        ends[chosen] = generator.permutation(ends[chosen].reshape(-1)).reshape(-1, 2)
-
-
-def require_places(name: str, places: SupportsIndex | ArrayLike, num_users: int) -> Integers:
-    """Return places as an array of at most one axis if they are users' numbers; raise otherwise."""
-    array = np.asarray(places)
-    if array.size == 0 and array.ndim == 1:
-        return np.empty(0, dtype=np.int64)
-    if array.ndim > 1 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            f"{name} has shape {array.shape} and dtype {array.dtype}: give a whole number in "
-            f"[0, {num_users}), or a list of them"
-        )
-    outside = (array < 0) | (array >= num_users)
-    if outside.any():
-        raise ParameterError(
-            f"{name} = {array[outside].flat[0]} is not in [0, {num_users}): number users from 0"
-        )
-    return array.astype(np.int64)

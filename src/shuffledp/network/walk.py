@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, require_finite
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.network.graph import Graph, require_places
+from shuffledp.network.graph import Graph
 
 #: Laziness is a multiple of 2 to minus this: a float, and the exact rational of the coins.
 LAZINESS_BITS = 53
@@ -184,7 +184,7 @@ def columns_at_a_time(num_users: int) -> int:
 
 
 def simulate_positions(
-    walk: RandomWalk, rounds: SupportsIndex, entropy: Entropy, *, starts: ArrayLike | None = None
+    walk: RandomWalk, rounds: SupportsIndex, entropy: Entropy, *, starts: Integers | None = None
 ) -> NDArray[np.int32]:
     """Simulate the walk of reports; return their holders, by default from one report at each user.
 
@@ -198,13 +198,7 @@ def simulate_positions(
     from shuffledp.network import walk_kernels as kernels
 
     number = walk.require_rounds(rounds)
-    if starts is None:
-        holders = np.arange(walk.num_users, dtype=np.int32)
-    else:
-        places = require_places("starts", starts, walk.num_users)
-        if places.ndim != 1:
-            raise ParameterError(f"starts = {starts!r} is a single place: give a list of places")
-        holders = places.astype(np.int32)
+    holders = (np.arange(walk.num_users) if starts is None else starts).astype(np.int32)
     threshold = np.uint64(walk.laziness * 2.0**LAZINESS_BITS)  # exact
     rows, nobody = (walk.graph.starts, walk.graph.neighbours), read_only(np.zeros(0, np.bool_))
     for round_number in range(number):

@@ -541,7 +541,7 @@ ANY = sdp.LocalProfile(epsilon0=1.0)
 @calls("network account", dict(file="ring.csv"), dict(file="uneven.csv"))
 def graph_file(file):
     graph = sdp.network.read_graph(file)
-    facts = of(graph, "num_users", "num_edges", "num_components", "is_regular", "irregularity")
+    facts = of(graph, "num_users", "num_edges", "num_components", "irregularity")
     return {name: each() if callable(each) else each for name, each in facts.items()}
 
 

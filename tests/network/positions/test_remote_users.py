@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graph_families import adjacency
+from graph_families import adjacency, random_regular_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.positions import remote_users as remote_bounds
 from shuffledp.network.positions.bounds import (
     chi_square_law,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.sparse import linalg
 
-from graph_families import adjacency, complete_graph, cycle_graph, star_graph
+from graph_families import adjacency, complete_graph, cycle_graph, random_regular_graph, star_graph
 from shuffledp.core.entropy import Entropy
-from shuffledp.network.graph import Graph, random_regular_graph
+from shuffledp.network.graph import Graph
 from shuffledp.network.positions.spectrum import walk_spectrum
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
