@@ -121,8 +121,7 @@ class Hiding:
         asked: dict[str, Any] = {**terms}
         delta: float = asked.pop("delta")
         asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
-        found = network_walk_delta(profile, epsilon=epsilon, with_lower=False, **asked)
-        return found.upper <= delta
+        return network_walk_delta(profile, epsilon=epsilon, scale=delta, **asked) <= delta
 
     def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
         """Return bounds relative to several laws Q, the usually smaller ones first."""

@@ -20,7 +20,6 @@ their theorems beside these bounds.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,11 +34,7 @@ from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import (
-    require_at_least,
-    require_delta,
-    require_non_negative,
-)
+from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
@@ -107,10 +102,10 @@ def _require_unit(name: str, values: ArrayLike) -> Floats:
 
 def _checked_walk(
     overlaps: ArrayLike,
-    protocol: str,
-    position_law: ArrayLike | None,
-    num_dishonest: int,
-    dummies: DummyLaw | None,
+    protocol: str = "all",
+    position_law: ArrayLike | None = None,
+    num_dishonest: int = 0,
+    dummies: DummyLaw | None = None,
 ) -> _Walk:
     """Return the decomposition, checked, without the dishonest users who hide best."""
     if protocol not in NETWORK_PROTOCOLS:
@@ -137,41 +132,6 @@ def _checked_walk(
     honest = np.sort(chances)[: chances.size - num_dishonest]
     is_all = protocol == "all"
     return _Walk(honest, None if is_all else law, is_all, dummies if is_all else None)
-
-
-def _least(
-    walk: _Walk,
-    account: Callable[..., Bound],
-    curved: Callable[[Bound, Bound], tuple[Bound, float]],
-    *,
-    with_lower: bool,
-    hides: bool = True,
-) -> Bound:
-    """Return the smaller of the bound of one report alone and, if others hide it, of the walk.
-
-    ``account`` is the account of a uniform shuffle. ``curved`` takes its bounds for all users and
-    for one, and returns a bound that names the method, and the upper end, for any other walk.
-    """
-    size = walk.overlaps.size + 1
-    uniform = account(
-        num_users=size,
-        dummies=walk.dummies,
-        with_lower=with_lower and walk.is_all,
-    )
-    best = single = account(num_users=1, with_lower=False)
-    upper, method = single.upper, "local"
-    if hides and walk.labels is None and bool(np.all(walk.overlaps == 1.0)):
-        best, upper = uniform, uniform.upper
-    elif hides and single.upper > 0.0:
-        best, upper = curved(uniform, single)
-    if upper < single.upper:
-        method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
-    else:
-        best, upper = single, single.upper
-    found = registry.carried_over(
-        best, method=method, upper=upper, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS
-    )
-    return registry.least_over([found], uniform.lower)
 
 
 def network_walk_epsilon(
@@ -243,67 +203,37 @@ def network_walk_epsilon(
     delta = require_delta(delta)
     walk = _checked_walk(overlaps, protocol, position_law, num_dishonest, dummies)
     account = partial(account_epsilon, profile, delta=delta)
-
-    def curved(_: Bound, single: Bound) -> tuple[Bound, float]:
+    everybody = {"num_users": walk.overlaps.size + 1, "dummies": walk.dummies}
+    uniform = account(**everybody, with_lower=with_lower and walk.is_all)
+    best = single = account(num_users=1, with_lower=False)
+    upper, method = single.upper, "local"
+    if delta > 0.0 and walk.labels is None and bool(np.all(walk.overlaps == 1.0)):
+        best, upper = uniform, uniform.upper
+    elif delta > 0.0 and single.upper > 0.0:
         curve = _Curve(profile, walk, delta)
         size = curve.law.sizes[0]
-        guess = account(num_users=size, dummies=walk.dummies_of(size), with_lower=False)
-        return guess, random_crowd.crowd_epsilon(
-            curve.delta, delta, highest=single.upper, guess=guess.upper
+        best = account(num_users=size, dummies=walk.dummies_of(size), with_lower=False)
+        upper = random_crowd.crowd_epsilon(
+            curve.delta, delta, highest=single.upper, guess=best.upper
         )
-
-    return _least(walk, account, curved, with_lower=with_lower, hides=delta > 0.0)
+    if upper < single.upper:
+        method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
+    else:
+        best, upper = single, single.upper
+    found = registry.carried_over(
+        best, method=method, upper=upper, source=_SOURCE, assumptions=NETWORK_ASSUMPTIONS
+    )
+    return registry.least_over([found], uniform.lower)
 
 
 def network_walk_delta(
-    profile: LocalProfile,
-    *,
-    overlaps: ArrayLike,
-    epsilon: float,
-    protocol: str = "all",
-    position_law: ArrayLike | None = None,
-    num_dishonest: int = 0,
-    dummies: DummyLaw | None = None,
-    with_lower: bool = True,
-) -> Bound:
-    """Bound the central delta of reports that walk along a graph, at a given epsilon.
+    profile: LocalProfile, *, epsilon: float, scale: float, **walk: Any
+) -> float:
+    """Return an upper bound on the central delta of one victim's report, sharp near ``scale``.
 
-    Parameters
-    ----------
-    profile, overlaps, protocol, position_law, num_dishonest, dummies, with_lower
-        As for `network_walk_epsilon`.
-    epsilon : float
-        Central epsilon in nats, >= 0.
-
-    Returns
-    -------
-    Bound
-        On delta, for this victim; ``upper`` is an upper bound, ``lower`` a lower bound.
-
-    Raises
-    ------
-    ParameterError
-        If an argument is out of range.
-
-    Examples
-    --------
-    >>> one = LocalProfile(epsilon0=1.0)
-    >>> network_walk_delta(one, overlaps=[0.5] * 9, epsilon=1.0).upper
-    0.0
+    ``walk`` is as for `network_walk_epsilon`.
     """
-    epsilon = require_non_negative("epsilon", epsilon)
-    walk = _checked_walk(overlaps, protocol, position_law, num_dishonest, dummies)
-    account = partial(account_delta, profile, epsilon=epsilon)
-
-    def curved(uniform: Bound, _: Bound) -> tuple[Bound, float]:
-        # In a smaller crowd delta is larger; too small a scale for the levels only costs time.
-        everybody = _Curve(profile, walk._replace(overlaps=np.ones_like(walk.overlaps)), 1.0)
-        curve = _Curve(profile, walk, min(uniform.upper, everybody.delta(epsilon)))
-        size = curve.law.sizes[0]
-        named = account(num_users=size, dummies=walk.dummies_of(size), with_lower=False)
-        return named, max(curve.delta(epsilon), atom_law.SMALLEST_DELTA)
-
-    return _least(walk, account, curved, with_lower=with_lower)
+    return _Curve(profile, _checked_walk(**walk), scale).delta(epsilon)
 
 
 class _Curve:
