@@ -177,7 +177,7 @@ def test_a_peer_refuses_a_small_roster():
     peers = [Peer.create(terms, GRAPH, node, bytes(terms.report_bytes), ENTROPY) for node in (0, 1)]
     items = [Registration.from_bytes(each.state.registration, terms) for each in peers]
     with pytest.raises(ProtocolError, match="2 users have registered, fewer than least_users"):
-        peers[0].begin(Roster.from_registrations(terms, items))
+        peers[0].begin(Roster(terms, items))
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from graph_families import (
     star_graph,
 )
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.errors import ParameterError
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.spectrum import (
     Spectrum,
     certified_norm,
     deflate,
-    rounds_to_mix,
     spectral_position_bounds,
     walk_spectrum,
 )
@@ -164,8 +163,6 @@ def test_a_walk_that_does_not_mix_shows_nothing_but_stays_finite():
         bounds = spectral_position_bounds(spectrum, rounds)
         assert (bounds.low == 0.0).all()
         assert (bounds.high >= 2.0 - SLACK).all()
-    with pytest.raises(OutOfRegimeError, match="laziness above 0"):
-        rounds_to_mix(spectrum)
 
 
 def test_after_very_many_rounds_laws_are_stationary():
@@ -180,28 +177,3 @@ def test_rounds_are_checked():
         spectral_position_bounds(spectrum, -1)
     with pytest.raises(ParameterError, match=r"not in \[0, 2\^53\]"):
         spectral_position_bounds(spectrum, 2**53 + 1)
-
-
-@pytest.mark.parametrize("separation", [0.5, 0.01, 1e-9])
-@pytest.mark.parametrize("name", ["barbell", "cycle", "pendant", "triangle"])
-def test_rounds_to_mix_are_the_fewest_that_the_bound_shows(name, separation):
-    graph = GRAPHS[name]
-    spectrum = walk_spectrum(graph)
-    rounds = rounds_to_mix(spectrum, separation)
-    low = [spectral_position_bounds(spectrum, t).low.min() for t in (rounds - 1, rounds)]
-    assert low[0] < 1.0 - separation - 1e-14
-    assert low[1] >= 1.0 - separation - 1e-14
-    laws = np.linalg.matrix_power(walk_matrix(graph, 0.0), rounds)
-    assert (laws / graph.stationary_law()).min() >= 1.0 - separation - SLACK
-
-
-def test_a_gap_too_small_to_ever_mix_is_refused():
-    triangle = Graph.from_edges([(0, 1), (1, 2), (0, 2)])
-    spectrum = Spectrum(
-        stationary_law=np.full(3, 1.0 / 3.0),
-        deflation=deflate(triangle, np.empty((3, 0)), laziness=0.0),
-        remainder=1.0 - 2.0**-49,
-    )
-    assert spectrum.spectral_gap > 0.0
-    with pytest.raises(OutOfRegimeError, match=r"not mix in 2\^53 rounds"):
-        rounds_to_mix(spectrum, 1e-300)

@@ -94,7 +94,7 @@ def test_a_mail_key_to_which_nothing_can_be_sealed():
 
 
 def test_a_roster_as_bytes():
-    roster = Roster.from_registrations(TERMS, [SECOND, FIRST])
+    roster = Roster(TERMS, [SECOND, FIRST])
     again = Roster.from_bytes(roster.to_bytes(), TERMS)
     assert again.nodes == (0, 5)
     assert len(again) == 2
@@ -106,16 +106,16 @@ def test_a_roster_as_bytes():
 def test_rosters_and_terms_all_have_different_contexts():
     others = terms_on()
     rosters = [
-        Roster.from_registrations(TERMS, [FIRST]),
-        Roster.from_registrations(TERMS, [FIRST, SECOND]),
-        Roster.from_registrations(TERMS, []),
-        Roster.from_registrations(others, []),
+        Roster(TERMS, [FIRST]),
+        Roster(TERMS, [FIRST, SECOND]),
+        Roster(TERMS, []),
+        Roster(others, []),
     ]
     assert len({roster.context for roster in rosters}) == 4
 
 
 def test_a_roster_out_of_order():
-    head = Roster.from_registrations(TERMS, [FIRST, SECOND]).to_bytes()[: 4 + 32 + 4]
+    head = Roster(TERMS, [FIRST, SECOND]).to_bytes()[: 4 + 32 + 4]
     for items in ([SECOND, FIRST], [FIRST, FIRST]):
         data = head + b"".join(item.to_bytes() for item in items)
         found = refusal(lambda data=data: Roster.from_bytes(data, TERMS))
@@ -123,27 +123,27 @@ def test_a_roster_out_of_order():
 
 
 def test_a_roster_with_a_forged_registration():
-    data = bytearray(Roster.from_registrations(TERMS, [FIRST, SECOND]).to_bytes())
+    data = bytearray(Roster(TERMS, [FIRST, SECOND]).to_bytes())
     data[-1] ^= 1
     found = refusal(lambda: Roster.from_bytes(bytes(data), TERMS))
     assert found == (Fault.RELAY, Reason.FORGED)
 
 
 def test_a_roster_of_other_terms():
-    data = Roster.from_registrations(TERMS, [FIRST]).to_bytes()
+    data = Roster(TERMS, [FIRST]).to_bytes()
     found = refusal(lambda: Roster.from_bytes(data, terms_on()))
     assert found == (Fault.RELAY, Reason.MISMATCH)
 
 
 def test_a_roster_that_claims_more_users_than_there_are():
-    head = Roster.from_registrations(TERMS, [FIRST]).to_bytes()[:36]
+    head = Roster(TERMS, [FIRST]).to_bytes()[:36]
     found = refusal(lambda: Roster.from_bytes(head + wire.uint(9), TERMS))
     assert found == (Fault.RELAY, Reason.MALFORMED)
 
 
 def test_a_roster_with_too_few_users():
     many = terms_on(least_registered=2)
-    alone = Roster.from_registrations(many, [Registration.make(many, 0, ALICE)])
+    alone = Roster(many, [Registration.make(many, 0, ALICE)])
     found = refusal(lambda: Roster.from_bytes(alone.to_bytes(), many))
     assert found == (Fault.RELAY, Reason.MISMATCH)
 

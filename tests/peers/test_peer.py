@@ -81,13 +81,13 @@ def test_a_roster_of_other_terms(scene):
 def test_a_roster_without_the_user_or_with_other_keys(scene):
     terms = scene.terms
     peer = Peer.create(terms, GRAPH, 0, b"abcd", ENTROPY, limits=ANY)
-    found = [scene.roster, Roster.from_registrations(terms, [])]
+    found = [scene.roster, Roster(terms, [])]
     for roster in found:
         assert refusal(lambda roster=roster: peer.begin(roster)) == (Fault.RELAY, Reason.CONFLICT)
 
 
 def test_another_roster_than_before(scene):
-    less = Roster.from_registrations(scene.terms, [scene.roster[node] for node in (0, 1, 2)])
+    less = Roster(scene.terms, [scene.roster[node] for node in (0, 1, 2)])
     assert refusal(lambda: scene.peers[0].begin(less)) == (Fault.RELAY, Reason.CONFLICT)
     restored = Peer.from_bytes(scene.peers[0].state.to_bytes(), scene.terms, GRAPH, ENTROPY)
     assert refusal(lambda: restored.begin(less)) == (Fault.RELAY, Reason.CONFLICT)
@@ -96,7 +96,7 @@ def test_another_roster_than_before(scene):
 def test_peers_with_different_rosters_cannot_exchange():
     # The relay shows user 0 a roster without user 7: then nothing of user 0 opens elsewhere.
     scene = Scene()
-    short = Roster.from_registrations(scene.terms, [scene.roster[node] for node in range(7)])
+    short = Roster(scene.terms, [scene.roster[node] for node in range(7)])
     split = Peer.from_bytes(scene.registered[0], scene.terms, GRAPH, ENTROPY, limits=ANY)
     split.begin(short)
     found = refusal(lambda: scene.relay.accept_batch(split.outgoing(1)))

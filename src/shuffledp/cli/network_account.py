@@ -141,6 +141,5 @@ def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str
         ("Gamma", f"{found.irregularity:.4f}"),
         ("spectral gap", f"{found.spectral_gap:.6f}"),
         ("separation", f"{found.separation:.3g} after {found.rounds:,} rounds"),
-        ("rounds to mix", f"{found.rounds_to_mix:,} until eigenvalues show separation < 0.01"),
     ]
     return [(name, text) for name, text in facts if text is not None]

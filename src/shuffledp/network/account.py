@@ -28,10 +28,7 @@ SHARES = (0.5, 0.9, 0.99)
 AUTO: Literal["auto"] = "auto"
 
 # Names of fields in JSON.
-_JSON_NAMES = {
-    "irregularity": "gamma",
-    "method": "positions",
-}
+_JSON_NAMES = {"irregularity": "gamma", "method": "positions"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +59,6 @@ class NetworkAccount(Shown):
         Gamma = n sum pi^2, at least 1; 1 for regular graphs.
     separation : float
         Distance of the worst law from the stationary one after these rounds; 0 is perfectly mixed.
-    rounds_to_mix : int
-        Rounds after which eigenvalues show the separation to be below 0.01.
     worst_user : str
         Label of a user whose position reveals most, as far as the bounds show.
     method : str
@@ -89,7 +84,6 @@ class NetworkAccount(Shown):
     spectral_gap: float
     irregularity: float
     separation: float
-    rounds_to_mix: int
     worst_user: str
     method: str
     num_dishonest: int
@@ -298,7 +292,6 @@ def _about(mixing: NetworkMixing) -> dict[str, Any]:
         "laziness": mixing.walk.laziness,
         "spectral_gap": mixing.spectrum.spectral_gap,
         "irregularity": graph.irregularity,
-        "rounds_to_mix": mixing.rounds_to_mix,
     }
 
 

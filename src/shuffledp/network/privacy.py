@@ -203,8 +203,11 @@ def network_walk_epsilon(
     delta = require_delta(delta)
     walk = _checked_walk(overlaps, protocol, position_law, num_dishonest, dummies)
     account = partial(account_epsilon, profile, delta=delta)
-    everybody = {"num_users": walk.overlaps.size + 1, "dummies": walk.dummies}
-    uniform = account(**everybody, with_lower=with_lower and walk.is_all)
+    uniform = account(
+        num_users=walk.overlaps.size + 1,
+        dummies=walk.dummies,
+        with_lower=with_lower and walk.is_all,
+    )
     best = single = account(num_users=1, with_lower=False)
     upper, method = single.upper, "local"
     if delta > 0.0 and walk.labels is None and bool(np.all(walk.overlaps == 1.0)):

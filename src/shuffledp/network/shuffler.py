@@ -39,14 +39,11 @@ class NetworkBatch:
     num_dummies : int
         For protocol "single" the number of users who held no report and sent a dummy, which the
         analyst recognises after decryption. 0 for "all".
-    rounds : int
-        Number of times that each report was passed on before.
     """
 
     reports: NDArray[Any]
     holders: NDArray[np.int32]
     num_dummies: int
-    rounds: int
 
     def __post_init__(self) -> None:
         for name in ("reports", "holders"):
@@ -149,7 +146,6 @@ class NetworkShuffler:
             reports=np.ascontiguousarray(reports)[order],
             holders=sorted_holders,
             num_dummies=most - len(order),
-            rounds=self.rounds,
         )
 
 

@@ -146,11 +146,6 @@ class NetworkMixing:
             self._report(stage, 1, 1)
         return self._kept.spectra[num_pairs]
 
-    @property
-    def rounds_to_mix(self) -> int:
-        """Number of rounds after which eigenvalues show that the separation is below 0.01."""
-        return spectrum.rounds_to_mix(self.spectrum)
-
     def position_bounds(self, rounds: SupportsIndex) -> PositionBounds:
         """Return bounds on the position of every report after this number of rounds."""
         return self.position_bounds_at((rounds,))[0]

@@ -164,11 +164,12 @@ class Registration:
 class Roster(dict[int, Registration]):
     """All registered users, verified and ascending; the same for all who exchange messages.
 
-    Made by `from_registrations` or `from_bytes`.
+    Made from verified registrations, one a user, in any order; or by `from_bytes`.
     """
 
-    def __init__(self, registrations: Iterable[Registration], terms: Terms) -> None:
-        super().__init__((item.node, item) for item in registrations)
+    def __init__(self, terms: Terms, registrations: Iterable[Registration]) -> None:
+        ordered = sorted(registrations, key=lambda item: item.node)
+        super().__init__((item.node, item) for item in ordered)
         self.terms = terms
         #: Registered users, ascending.
         self.nodes = tuple(self)
@@ -177,11 +178,6 @@ class Roster(dict[int, Registration]):
         self._digest = wire.digest(b"roster", self._data)
         #: Digest of terms and roster: 32 bytes that every message after registration names.
         self.context = wire.digest(b"context", terms.digest(), self._digest)
-
-    @classmethod
-    def from_registrations(cls, terms: Terms, registrations: Iterable[Registration]) -> Self:
-        """Return the roster of verified registrations, one a user, in any order."""
-        return cls(sorted(registrations, key=lambda item: item.node), terms)
 
     @classmethod
     def from_bytes(cls, data: bytes, terms: Terms) -> Self:
@@ -200,7 +196,7 @@ class Roster(dict[int, Registration]):
         if count < terms.least_registered:
             what = f"{count} users registered, fewer than the {terms.least_registered} of the terms"
             raise reader.error(what, Reason.MISMATCH)
-        return cls(items, terms)
+        return cls(terms, items)
 
     def to_bytes(self) -> bytes:
         """Return the roster as bytes."""

@@ -113,7 +113,7 @@ class Relay(Database):
         """Return the roster of the stored registrations."""
         kept = self.rows("SELECT message FROM registrations")
         items = [Registration.from_bytes(data, self.terms) for (data,) in kept]
-        return Roster.from_registrations(self.terms, items)
+        return Roster(self.terms, items)
 
     def register(self, data: bytes, *, node: int | None = None) -> bool:
         """Take a registration; return True if it is new."""

@@ -1,7 +1,6 @@
 """Certified eigenvalues of a walk, and bounds on the laws of the holders from these alone."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, SupportsIndex
@@ -12,7 +11,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.compiled import one_thread
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
+from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.reports import read_only
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import PositionBounds, weight_grid
@@ -635,26 +634,6 @@ def spectral_position_bounds(spectrum: Spectrum, rounds: SupportsIndex) -> Posit
         tails=np.empty((0, grid.size - 1), np.float32),
         followed=np.empty(0, np.int64),
     )
-
-
-def rounds_to_mix(spectrum: Spectrum, separation: float = 0.01) -> int:
-    """Return the number of rounds until the spectrum shows 1 - min_{i, j} P_i(j) / pi_j below this.
-
-    Errs upwards: the walk may have mixed earlier, and stays mixed in all later rounds.
-    """
-
-    def is_mixed(rounds: int) -> bool:
-        return float(spectrum.largest_deviations(rounds).max()) * (1.0 + MARGIN) <= separation
-
-    power = bisect_left(range(54), True, key=lambda each: is_mixed(2**each))
-    if spectrum.spectral_gap == 0.0 or 2**power > _MOST_ROUNDS:
-        raise OutOfRegimeError(
-            f"spectral_gap = {spectrum.spectral_gap}: the walk does not mix in 2^53 rounds (on a "
-            "bipartite graph reports stay on one side), or that cannot be shown: give a laziness "
-            "above 0, or a better connected graph"
-        )
-    most = 2**power
-    return bisect_left(range(most), True, lo=most // 2 + 1, key=is_mixed)
 
 
 def coarse(values: Floats, *, up: bool) -> Floats:
