@@ -324,7 +324,9 @@ def test_error_of_monitoring(benchmark, histories, setting, protocol, smoothed):
         )
 
     measure_errors(benchmark, setting, histories, estimates_of)
-    stated = expected_standard_errors(design, num_users=setting[0], smoothed=smoothed)
+    stated = expected_standard_errors(
+        design, num_users=setting[0], through=design.periods, smoothed=smoothed
+    )
     benchmark.extra_info.update(
         local_epsilon=design.epsilon0,
         central_epsilon=central_of(design, setting).upper,

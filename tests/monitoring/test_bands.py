@@ -15,12 +15,9 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.intervals import normal_quantile
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
-    QUANTILE_FAILURE_RATE,
     band_quantile,
     level_weighted_sums,
     online_running_counts,
-    sidak_quantile,
-    simulated_maxima,
     smoothed_running_counts,
 )
 
@@ -28,14 +25,18 @@ FALSE_POSITIVE_RATE = 1e-9
 NUM_TESTS = 20
 RATE_PER_TEST = FALSE_POSITIVE_RATE / NUM_TESTS
 
-KINDS = {"online": {}, "smoothed": {"smoothed": True}}
+
+def reach_of(num_periods, confidence, *, domain_size=1, simultaneous=True):
+    return band_quantile(
+        confidence, num_periods=num_periods, domain_size=domain_size, simultaneous=simultaneous
+    )
 
 
 @pytest.mark.parametrize("kind", ["online", "smoothed"])
 @pytest.mark.parametrize("periods", [5, 32])
 def test_bands_hold_in_an_independent_simulation(periods, kind):
     tree = PeriodTree(periods=periods)
-    reach = band_quantile(periods, 0.9, **KINDS[kind])
+    reach = reach_of(periods, 0.9)
     runs = 40_000
     noise = Entropy.from_seed(4).generator().standard_normal((tree.num_nodes, runs))
     estimator = online_running_counts if kind == "online" else smoothed_running_counts
@@ -44,58 +45,36 @@ def test_bands_hold_in_an_independent_simulation(periods, kind):
     held = int((np.abs(weights @ noise) <= reach * deviations).all(axis=0).sum())
     assert binom.cdf(held, runs, 0.9) > RATE_PER_TEST  # not too short
     assert held / runs < 0.93  # nor much too wide
-    # A band that is a twentieth shorter would be found out.
-    short = int((np.abs(weights @ noise) <= 0.95 * reach * deviations).all(axis=0).sum())
+    # A band that is a tenth shorter would be found out; Sidak's quantile leaves a few per cent.
+    short = int((np.abs(weights @ noise) <= 0.9 * reach * deviations).all(axis=0).sum())
     assert binom.cdf(short, runs, 0.9) < RATE_PER_TEST
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("periods", [1, 2, 31, 365])
-def test_never_wider_than_bonferroni_nor_shorter_than_one_period(periods, kind):
+def test_never_wider_than_bonferroni_nor_shorter_than_one_period(periods):
     for confidence in (0.5, 0.95, 1 - 1e-9):
-        reach = band_quantile(periods, confidence, **KINDS[kind])
+        reach = reach_of(periods, confidence)
         bonferroni = -ndtri((1 - confidence) / (2 * periods))
-        single = band_quantile(periods, confidence, simultaneous=False, **KINDS[kind])
+        single = reach_of(periods, confidence, simultaneous=False)
         assert single == normal_quantile(confidence)
         assert single <= reach * (1 + 1e-12)
         assert reach <= bonferroni * (1 + 1e-12)
 
 
 def test_many_values_share_the_error():
-    reaches = [band_quantile(16, 0.95, domain_size=values) for values in (1, 2, 1000)]
+    reaches = [reach_of(16, 0.95, domain_size=values) for values in (1, 2, 1000)]
     assert reaches == sorted(reaches)
     assert reaches[2] <= -ndtri(0.025 / 16_000) * (1 + 1e-12)
-    assert reaches[1] == pytest.approx(band_quantile(16, 0.975), rel=1e-12)
-
-
-def test_too_many_periods_to_simulate_are_left_to_sidak():
-    periods = 40_000
-    assert simulated_maxima(periods, smoothed=False).size == 0
-    reach = band_quantile(periods, 0.95)
-    assert reach == sidak_quantile(0.95, periods)
+    assert reaches[1] == pytest.approx(reach_of(16, 0.975), rel=1e-12)
 
 
 def test_sidak_is_exact_for_independent_errors():
-    reach = sidak_quantile(0.9, 50)
+    reach = reach_of(50, 0.9)
     assert (2 * ndtr(reach) - 1) ** 50 == pytest.approx(0.9, rel=1e-12)
-
-
-def test_the_order_statistic_is_above_the_quantile_but_for_the_failure_rate():
-    maxima = simulated_maxima(8, smoothed=False)
-    reach = band_quantile(8, 0.8)
-    rank = int(np.searchsorted(maxima, reach)) + 1
-    assert reach in maxima  # Sidak's is wider here
-    assert binom.sf(rank - 1, maxima.size, 0.8) <= QUANTILE_FAILURE_RATE
-    assert binom.sf(rank - 2, maxima.size, 0.8) > QUANTILE_FAILURE_RATE
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, math.nan, -1.0])
 def test_confidence_out_of_range_is_refused(confidence):
     for simultaneous in (True, False):
         with pytest.raises(ParameterError, match=r"confidence = .* is not in \(0, 1\)"):
-            band_quantile(4, confidence, simultaneous=simultaneous)
-
-
-def test_maxima_are_read_only():
-    with pytest.raises(ValueError, match="read-only"):
-        simulated_maxima(3, smoothed=False)[0] = 1.0
+            reach_of(4, confidence, simultaneous=simultaneous)

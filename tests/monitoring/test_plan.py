@@ -163,16 +163,16 @@ def test_the_comparison_is_at_the_same_guarantees(plan):
 @pytest.mark.slow
 def test_few_periods_are_repeated_and_many_are_monitored():
     few = plan_monitoring(**{**ASKED, "periods": 4, "max_changes": 4})
-    assert few.verdict is Verdict.REPEAT
+    assert few.comparison.verdict is Verdict.REPEAT
     many = plan_monitoring(**{**ASKED, "periods": 1024, "max_changes": 1})
-    assert many.verdict is Verdict.MONITOR
-    assert many.advice.startswith("Monitor: no ")
+    assert many.comparison.verdict is Verdict.MONITOR
+    assert many.comparison.advice.startswith("Monitor: no ")
 
 
 def test_one_period():
     plan = plan_monitoring(**{**ASKED, "periods": 1, "max_changes": 1})
-    assert plan.verdict is Verdict.ONE_SHOT
-    assert "shuffledp run" in plan.advice
+    assert plan.comparison.verdict is Verdict.ONE_SHOT
+    assert "shuffledp run" in plan.comparison.advice
     # one level, one node, no smoothing
     assert plan.reports_per_user == 1.0
     assert plan.standard_errors.max() == pytest.approx(200.0 / plan.design.law.gap)
@@ -207,7 +207,7 @@ def test_what_programs_read(plan):
     errors = record["errors"]["least-squares"]
     assert errors["worst_standard_error"] == plan.standard_errors.max()
     assert len(errors["proven_errors"]) == 13
-    assert record["comparison"]["verdict"] == str(plan.verdict)
+    assert record["comparison"]["verdict"] == str(plan.comparison.verdict)
 
 
 def test_arrays_are_read_only(plan):

@@ -14,9 +14,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.monitoring.design import PeriodTree
 from shuffledp.monitoring.running_counts import (
     level_weighted_sums,
+    online_factors,
     online_running_counts,
     proven_errors,
-    variance_factors,
 )
 
 FALSE_POSITIVE_RATE = 1e-9
@@ -26,7 +26,7 @@ FALSE_POSITIVE_RATE = 1e-9
 def test_errors_solve_bernsteins_equation(periods):
     made = made_design(periods, 7.0, variance_factor=4.0, domain_size=3)
     errors = proven_errors(made, num_users=500, confidence=0.9)
-    squares = variance_factors(periods)
+    squares = online_factors(periods)
     variance = 500 * 49.0 * 4.0 * squares / made.num_levels
     exponents = errors**2 / (2 * (variance + (28.0 * squares + 1) * errors / 3))
     chances = 2 * np.exp(-exponents) * periods * 3
@@ -44,7 +44,7 @@ def test_one_user_adds_at_most_what_is_assumed(periods):
         for level in range(1, tree.num_levels + 1)
     ]
     most = np.max([weights[:, level].sum(axis=1) for level in slices], axis=0)
-    np.testing.assert_allclose(most, variance_factors(periods), rtol=1e-12)
+    np.testing.assert_allclose(most, online_factors(periods), rtol=1e-12)
 
 
 def test_order_of_growth_is_that_of_theorem_6_and_a_root_of_a_logarithm_less():
@@ -57,7 +57,7 @@ def test_order_of_growth_is_that_of_theorem_6_and_a_root_of_a_logarithm_less():
         made = made_design(2**levels - 1, 2.0 * levels)
         worst = proven_errors(made, num_users=10**14, confidence=0.95).max()
         exponent = math.log(2 * (2**levels - 1) / 0.05)
-        most = variance_factors(2**levels - 1).max()
+        most = online_factors(2**levels - 1).max()
         assert most <= levels / 2 + 1
         root = math.sqrt(2 * 10**14 * exponent * most / levels)
         constants.append(worst / (2.0 * levels * root))

@@ -2,11 +2,13 @@ import csv
 import json
 
 import polars as pl
-import pytest
 
-from shuffledp.core.errors import OutputError
 from shuffledp.monitoring.histories import open_histories
-from shuffledp.monitoring.simulation import MonitorResult, simulate_monitoring
+from shuffledp.monitoring.simulation import (
+    MonitorResult,
+    simulate_monitoring,
+    write_monitor_result,
+)
 
 _NAMES = {"user": "id", "time": "day", "value": "on"}
 
@@ -21,55 +23,44 @@ def simulated(**options) -> MonitorResult:
     return simulate_monitoring(histories, max_changes=1, epsilon0=1.0, delta=1e-6, seed=1)
 
 
-def test_rows_hold_estimate_and_truth_for_every_period():
+def written(result, folder, name):
+    write_monitor_result(result, folder, parameters={})
+    with (folder / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_rows_hold_estimate_and_truth_for_every_period(tmp_path):
     result = simulated()
-    rows = list(result.rows())
+    rows = written(result, tmp_path, "estimates.csv")
     assert [row["time"] for row in rows] == ["2024-02-28", "2024-02-29", "2024-03-01"]
-    assert [row["period"] for row in rows] == [1, 2, 3]
-    assert [row["true_count"] for row in result.true_rows()] == [1, 2, 2]
-    assert "true_count" not in rows[0]
-    assert [row["count"] for row in rows] == result.running.counts.tolist()
-    assert "value" not in rows[0]
+    assert [row["period"] for row in rows] == ["1", "2", "3"]
+    assert list(rows[0]) == ["period", "time", "count", "standard_error", "lower", "upper"]
+    for name, column in result.running.to_dict().items():
+        assert [row[name] for row in rows] == [str(each) for each in column]
+    truth = written(result, tmp_path, "true-counts-not-private.csv")
+    assert [row["true_count"] for row in truth] == ["1", "2", "2"]
 
 
-def test_rows_hold_one_line_a_value():
-    rows = list(simulated(categories=True).true_rows())
+def test_rows_hold_one_line_a_value(tmp_path):
+    rows = written(simulated(categories=True), tmp_path, "true-counts-not-private.csv")
     assert [(row["period"], row["value"], row["true_count"]) for row in rows] == [
-        (1, "a", 1),
-        (1, "b", 1),
-        (2, "a", 2),
-        (2, "b", 1),
-        (3, "a", 2),
-        (3, "b", 1),
+        ("1", "a", "1"),
+        ("1", "b", "1"),
+        ("2", "a", "2"),
+        ("2", "b", "1"),
+        ("3", "a", "2"),
+        ("3", "b", "1"),
     ]
 
 
-def test_files_say_what_the_result_says(tmp_path):
+def test_the_record_says_what_the_result_says(tmp_path):
     result = simulated()
-    folder = result.save(tmp_path / "out")
-    with (folder / "estimates.csv").open() as file:
-        written = list(csv.DictReader(file))
-    expected = [{name: str(value) for name, value in row.items()} for row in result.rows()]
-    assert written == expected
-    record = json.loads((folder / "result.json").read_text())
+    write_monitor_result(result, tmp_path, parameters={"user": "id"})
+    record = json.loads((tmp_path / "result.json").read_text())
     assert record["guarantee"]["epsilon"]["upper"] == result.central.epsilon_upper
-    assert {name: record[name] for name in ("through", "num_users", "values")} == {
-        "through": 3,
+    assert {name: record[name] for name in ("periods", "num_users", "values", "parameters")} == {
+        "periods": 3,
         "num_users": 3,
         "values": [],
-    }
-
-
-def test_results_are_not_replaced_unasked(tmp_path):
-    result = simulated()
-    result.save(tmp_path / "out")
-    with pytest.raises(OutputError, match="is not empty: choose another"):
-        result.save(tmp_path / "out")
-    result.save(tmp_path / "out", overwrite=True)
-    names = {each.name for each in (tmp_path / "out").iterdir()}
-    assert names == {
-        ".shuffledp-results.json",
-        "estimates.csv",
-        "result.json",
-        "true-counts-not-private.csv",
+        "parameters": {"user": "id"},
     }

@@ -13,11 +13,11 @@ from shuffledp.monitoring.running_counts import (
     block_variance,
     expected_standard_errors,
     level_weighted_sums,
+    online_factors,
     online_running_counts,
     smoothed_factors,
     smoothed_running_counts,
     tree_heights,
-    variance_factors,
 )
 
 
@@ -49,13 +49,13 @@ def test_factors_are_the_squared_norms_of_the_weights(periods, kind):
     tree = PeriodTree(periods=periods)
     for through in {periods, periods // 2 + 1}:
         expected = (weight_matrix(tree, through, kind) ** 2).sum(axis=1)
-        factors = variance_factors(through, **KINDS[kind])
+        factors = smoothed_factors(through)[0] if kind == "smoothed" else online_factors(through)
         np.testing.assert_allclose(factors, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("periods", [1, 8, 100, 365])
 def test_more_reports_never_make_a_variance_larger(periods):
-    online, smoothed = (variance_factors(periods, **kind) for kind in KINDS.values())
+    online, (smoothed, _) = online_factors(periods), smoothed_factors(periods)
     assert (online <= [t.bit_count() for t in range(1, periods + 1)]).all()
     assert (smoothed <= online + 1e-12).all()
     assert smoothed[-1] == pytest.approx(online[-1], rel=1e-12)
@@ -160,7 +160,7 @@ def test_every_user_is_unbiased_and_within_the_stated_variance(periods, law, kin
     scale = tree.num_levels / gap
     weights = weight_matrix(tree, periods, kind)
     made = made_design(periods, scale, pair_correlation)
-    stated = expected_standard_errors(made, num_users=1, **KINDS[kind])
+    stated = expected_standard_errors(made, num_users=1, through=periods, **KINDS[kind])
     largest = np.zeros(periods)
     for changes in histories(periods, max_changes):
         mean, second = moments(changes, tree, max_changes, signs, weights)
@@ -173,29 +173,28 @@ def test_every_user_is_unbiased_and_within_the_stated_variance(periods, law, kin
     elif pair_correlation > 0.0:
         # Each level's pairs are attained, but by different histories.
         assert (largest >= 0.9 * stated**2).all()
-        without = expected_standard_errors(made_design(periods, scale), num_users=1, smoothed=True)
+        alone = made_design(periods, scale)
+        without = expected_standard_errors(alone, num_users=1, through=periods, smoothed=True)
         assert periods == 1 or (largest > without**2 * (1 + 1e-6)).any()
 
 
 # ---------------------------------------------------------------- planning
 def test_standard_errors_in_closed_form():
     made = made_design(7, 5.0, -0.5, variance_factor=4.0)  # 3 levels
-    online = expected_standard_errors(made, num_users=12)
+    online = expected_standard_errors(made, num_users=12, through=7)
     squares = [1, 2 / 3, 5 / 3, 4 / 7, 11 / 7, 26 / 21, 47 / 21]
     assert online.tolist() == pytest.approx(
         [5 * math.sqrt(4 * 4.0 * 1.5 * each) for each in squares]
     )
-    assert (
-        expected_standard_errors(made, num_users=12, periods=np.arange(1, 4)).tolist()
-        == online[:3].tolist()
-    )
+    first = expected_standard_errors(made, num_users=12, through=3)
+    assert first.tolist() == online[:3].tolist()
 
 
 def test_only_smoothing_pays_for_pairs():
     without, paired = made_design(8, 8.0), made_design(8, 8.0, 0.3)
 
     def errors(made, **other):
-        return expected_standard_errors(made, num_users=9, **other)
+        return expected_standard_errors(made, num_users=9, through=8, **other)
 
     assert np.array_equal(errors(paired), errors(without))
     more, plain = errors(paired, smoothed=True), errors(without, smoothed=True)

@@ -98,7 +98,7 @@ def test_counts_and_errors_are_those_of_the_estimators(periods, encoding):
     for way, weights in zip(WAYS, weights_by_way, strict=True):
         result = server.running_counts(**way, **USERS)
         counts = design.encoding.decode(design.scale * (weights @ sums))
-        deviations = expected_standard_errors(design, **USERS, **way)
+        deviations = expected_standard_errors(design, through=periods, **USERS, **way)
         if encoding == "boolean":
             counts = counts[:, 0]
         else:
@@ -131,7 +131,8 @@ def test_bands_reach_as_far_as_the_quantile_says():
     for way in WAYS:
         through = 6
         counts = server.running_counts(through, confidence=0.9, **way, **USERS)
-        reach = band_quantile(6 if way.get("smoothed") else 11, 0.9, domain_size=3, **way)
+        periods = 6 if way.get("smoothed") else 11
+        reach = band_quantile(0.9, num_periods=periods, domain_size=3, simultaneous=True)
         np.testing.assert_allclose(counts.upper - counts.counts, reach * counts.standard_errors)
         np.testing.assert_allclose(counts.counts - counts.lower, reach * counts.standard_errors)
 

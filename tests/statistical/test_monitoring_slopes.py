@@ -31,7 +31,7 @@ def largest_error(protocol="predrawn-signs", **changed):
     at = BASE | changed
     num_users = at.pop("num_users")
     design = MonitorDesign(protocol=protocol, **at)
-    errors = expected_standard_errors(design, num_users=num_users)
+    errors = expected_standard_errors(design, num_users=num_users, through=design.periods)
     return float(errors.max())
 
 

@@ -106,7 +106,7 @@ def _print_plan(planned: "sdp.monitoring.MonitorPlan") -> None:
     click.echo()
     console.print_table(words.HEADINGS, words.comparison_rows(planned))
     click.echo()
-    console.print_facts([*words.dummy_facts(planned), ("advice", planned.advice)])
+    console.print_facts([*words.dummy_facts(planned), ("advice", planned.comparison.advice)])
     click.echo()
     console.print_facts([("method", central.method), ("source", central.source)])
     console.print_list("assumptions", central.assumptions)
@@ -136,7 +136,6 @@ def _up(value: float) -> str:
     --start TIME  Beginning of period 1; by default 1, or the earliest day.
     --every LENGTH
         Length of a period: 1h, 1d, 1w, 1mo, or a number; by default a day, or 1.
-    --stop-after T  Simulate up to this period only.
     Privacy:
     {_MAX_CHANGES}
     --epsilon0 FLOAT  Local epsilon of everything that a user ever sends, in nats.  [required]
@@ -193,7 +192,7 @@ def _print_monitored(result: "sdp.monitoring.MonitorResult", out: Path) -> None:
     central = guarantee_facts(result.central)
     facts = [
         ("users", f"{num_users:,}"),
-        ("periods", f"{result.through:,} of {result.design.periods:,}"),
+        ("periods", f"{result.design.periods:,}"),
         ("band", f"±{widest} at most"),
         ("", f"±{mean} on average"),
         ("", words.band_text(running.confidence)),

@@ -44,6 +44,7 @@ from shuffledp.amplification.registry import account_epsilon
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Bound
 from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.guarantee import finite
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error
@@ -86,15 +87,19 @@ class RepeatedTask:
         """Return the accountant's input for the randomizer of one answer."""
         return make_randomizer(name, domain_size=self.domain_size, epsilon0=epsilon0).profile
 
-    def error(self, name: str, epsilon0: float, *, share: float = 1.0) -> float:
+    def error(
+        self, name: str, epsilon0: float, *, share: float = 1.0, dummy_variance: float = 0.0
+    ) -> float:
         """Return the standard error of a count if a share of the users answers."""
-        k, even = self.domain_size, 1.0 / self.domain_size
+        k, n, even = self.domain_size, self.num_users, 1.0 / self.domain_size
         p, q = make_randomizer(name, domain_size=k, epsilon0=epsilon0).support_probabilities
         if not p > q:
             return math.inf
-        single = expected_standard_error(support_probabilities=(p, q), num_users=1, frequency=even)
-        left_out = (1.0 / share - 1.0) * even * (1.0 - even)
-        return math.sqrt(self.num_users) * math.sqrt(single * single / share + left_out)
+        answered = n * expected_standard_error(
+            support_probabilities=(p, q), num_users=n, frequency=even, dummy_variance=dummy_variance
+        )
+        left_out = n * (1.0 / share - 1.0) * even * (1.0 - even)
+        return math.sqrt(answered * answered / share + left_out)
 
     def best(self, epsilon0: float, *, share: float = 1.0) -> tuple[float, str]:
         """Return the least error of the randomizers, and the name of the best one."""
@@ -140,23 +145,18 @@ class RepeatedCollection:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON values; an infinite error is None."""
-        finite = math.isfinite(self.standard_error)
+        least = self.least_standard_error if math.isfinite(self.standard_error) else None
         return {
             "name": self.name,
             "randomizer": self.randomizer,
             "answers_per_user": self.answers_per_user,
-            "epsilon0_per_answer": _finite(self.epsilon0_per_answer),
-            "local_epsilon": _finite(self.local_epsilon),
+            "epsilon0_per_answer": finite(self.epsilon0_per_answer),
+            "local_epsilon": finite(self.local_epsilon),
             "central_epsilon": {"lower": self.central.lower, "upper": self.central.upper},
-            "standard_error": _finite(self.standard_error),
-            "least_standard_error": self.least_standard_error if finite else None,
+            "standard_error": finite(self.standard_error),
+            "least_standard_error": least,
             **({} if self.dummies is None else {"dummies": str(self.dummies)}),
         }
-
-
-def _finite(value: float) -> float | None:
-    """Return None for infinity, which JSON does not have."""
-    return value if math.isfinite(value) else None
 
 
 def everybody_at_local(task: RepeatedTask, *, epsilon0: float) -> RepeatedCollection:
@@ -246,14 +246,7 @@ def everybody_with_dummies(
     asked["rounds"] = task.periods
     (law,) = least_level_dummies([bare], [1.0], epsilon=epsilon, **asked)
     randomizer = make_randomizer("k-rr", domain_size=task.domain_size, epsilon0=epsilon0)
-    error = math.inf
-    if randomizer.epsilon0 > 0.0:
-        error = task.num_users * expected_standard_error(
-            support_probabilities=randomizer.support_probabilities,
-            num_users=task.num_users,
-            frequency=1.0 / task.domain_size,
-            dummy_variance=law.error_variance(task.domain_size),
-        )
+    variance = law.error_variance(task.domain_size)
     return RepeatedCollection(
         name=WITH_DUMMIES,
         randomizer=randomizer.name,
@@ -261,7 +254,7 @@ def everybody_with_dummies(
         epsilon0_per_answer=randomizer.epsilon0,
         local_epsilon=math.inf,
         central=level_guarantee([bare], [law], **asked).bound,
-        standard_error=error,
+        standard_error=task.error("k-rr", epsilon0, dummy_variance=variance),
         least_standard_error=None,
         dummies=law,
     )
@@ -391,7 +384,7 @@ class MonitorComparison:
             "advice": self.advice,
             "standard_error": self.standard_error,
             "smoothed_standard_error": self.smoothed_standard_error,
-            **{name: _finite(each) for name, each in factors},
+            **{name: finite(each) for name, each in factors},
             "everybody_local": self.everybody_local.to_dict(),
             "everybody_central": self.everybody_central.to_dict(),
             "few_answers": self.few_answers.to_dict(),

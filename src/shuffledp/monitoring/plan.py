@@ -7,6 +7,7 @@ whole time, and the same for collections that are repeated instead.
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -20,12 +21,7 @@ from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring import comparison, running_counts
-from shuffledp.monitoring.comparison import (
-    MonitorComparison,
-    RepeatedCollection,
-    RepeatedTask,
-    Verdict,
-)
+from shuffledp.monitoring.comparison import MonitorComparison, RepeatedCollection, RepeatedTask
 from shuffledp.monitoring.design import (
     LARGEST_NUM_SIGNS,
     Encoding,
@@ -108,9 +104,11 @@ class MonitorPlan(Shown):
         ndarray of float64, shape (periods,)
             In users.
         """
-        size, periods = self.design.encoding.domain_size, self.design.periods
         return self.standard_errors * running_counts.band_quantile(
-            periods, self.confidence, simultaneous=simultaneous, domain_size=size
+            self.confidence,
+            num_periods=self.design.periods,
+            domain_size=self.design.encoding.domain_size,
+            simultaneous=simultaneous,
         )
 
     @property
@@ -123,16 +121,6 @@ class MonitorPlan(Shown):
         """Size of level, column and sign; the period is the time of sending."""
         levels, columns = self.design.num_levels, self.design.encoding.num_columns
         return (levels - 1).bit_length() + (columns - 1).bit_length() + 1
-
-    @property
-    def verdict(self) -> Verdict:
-        """Recommendation whether to monitor at all."""
-        return self.comparison.verdict
-
-    @property
-    def advice(self) -> str:
-        """Recommendation: the verdict in words."""
-        return self.comparison.advice
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -294,8 +282,10 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
         domain=None if domain is None else encoding.labels,
     )
     published = central.central_guarantee(design.profile, **crowd)
-    expected = running_counts.expected_standard_errors
-    errors, smoothed = (expected(design, num_users=users, smoothed=on) for on in (False, True))
+    expected = partial(
+        running_counts.expected_standard_errors, design, num_users=users, through=tree.periods
+    )
+    errors, smoothed = expected(), expected(smoothed=True)
     proven = running_counts.proven_errors(design, num_users=users, confidence=confidence)
     return MonitorPlan(
         design=design,

@@ -159,17 +159,11 @@ class MonitorServer:
 
         Notes
         -----
-        Cost: O(num_columns log t), and O(num_columns d) if reports have arrived since the last
-        estimate. The first simultaneous band of a design takes up to a second more.
+        Cost: O(num_columns d).
         """
-        tree = self.design.tree
-        period = tree.require_through(t, "t")
-        heights = [height for height in range(period.bit_length()) if period >> height & 1]
-        nodes = [tree.offset(height + 1) + (period >> height) - 1 for height in heights]
-        leaves = 2.0 ** (np.array(heights) + 1) - 1.0
-        sums = (self._subtree_sums()[nodes] / leaves[:, None]).sum(axis=0, keepdims=True)
-        asked = (confidence, simultaneous)
-        return self._shown(np.array([period]), sums, num_users, asked).at(1)
+        period = self.design.tree.require_through(t, "t")
+        asked = {"confidence": confidence, "simultaneous": simultaneous}
+        return self.running_counts(period, num_users=num_users, **asked).at(period)
 
     def running_counts(
         self,
@@ -211,51 +205,31 @@ class MonitorServer:
 
         Notes
         -----
-        Cost: O(num_columns d), smoothed O(num_columns d + d log d), and the bands, once.
+        Cost: O(num_columns d), smoothed O(num_columns d + d log d).
         """
-        tree = self.design.tree
+        design, tree = self.design, self.design.tree
         if through is None and not self.last_period:
             raise DataError("no report has arrived: there is nothing to estimate; ingest some")
         last = tree.require_through(self.last_period if through is None else through)
-        estimated = smoothed_running_counts if smoothed else online_running_counts
-        sums, asked = estimated(tree, self._subtree_sums(), last), (confidence, simultaneous)
-        return self._shown(np.arange(1, last + 1), sums, num_users, asked, smoothed=smoothed)
-
-    def _subtree_sums(self) -> NDArray[np.int64]:
-        """Return the weighted sums over subtrees, made once for all reports since the last time."""
         if self._weighted is None:
-            self._weighted = level_weighted_sums(self.design.tree, self._sums)
-        return self._weighted
-
-    def _shown(
-        self,
-        periods: NDArray[np.int64],
-        sums: NDArray[np.float64],
-        num_users: int,
-        asked: tuple[float, bool],
-        *,
-        smoothed: bool = False,
-    ) -> RunningCounts:
-        """Return estimated sums of signs at some periods (rows) as counts with bands."""
-        design, (confidence, simultaneous) = self.design, asked
-        size, users = design.encoding.domain_size, require_at_least("num_users", num_users, 1)
+            self._weighted = level_weighted_sums(tree, self._sums)
+        users = require_at_least("num_users", num_users, 1)
+        size = design.encoding.domain_size
         reach = band_quantile(
-            periods.size if smoothed else design.periods,
             confidence,
-            smoothed=smoothed,
-            simultaneous=simultaneous,
+            num_periods=last if smoothed else design.periods,
             domain_size=size,
+            simultaneous=simultaneous,
         )
-        errors = expected_standard_errors(
-            design, num_users=users, periods=periods, smoothed=smoothed
-        )
-        counts = design.encoding.decode(design.scale * sums)
+        errors = expected_standard_errors(design, num_users=users, through=last, smoothed=smoothed)
+        estimated = smoothed_running_counts if smoothed else online_running_counts
+        counts = design.encoding.decode(design.scale * estimated(tree, self._weighted, last))
         if size == 1:
             counts = counts[:, 0]
         else:
             errors = np.broadcast_to(errors[:, None], counts.shape)
         return RunningCounts(
-            periods=periods,
+            periods=np.arange(1, last + 1),
             counts=counts,
             standard_errors=errors,
             lower=counts - reach * errors,

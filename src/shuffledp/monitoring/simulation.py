@@ -6,7 +6,6 @@ for bit, also from a table that has grown since.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from os import PathLike
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -15,10 +14,11 @@ from numpy.typing import NDArray
 
 from shuffledp._version import __version__
 from shuffledp.collection.cautions import delta_cautions
-from shuffledp.collection.output import json_text, results_folder, write_rows, writing
+from shuffledp.collection.output import json_text, write_rows, writing
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_delta, require_open_unit
+from shuffledp.core.checks import require_delta, require_open_unit
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
+from shuffledp.core.frames import rows_of
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.shown import Shown
@@ -69,14 +69,10 @@ def limit_cautions(num_ignored: int, num_limited: int, max_changes: int) -> tupl
     )
 
 
-ESTIMATES_STEM = "estimates"
-TRUTH_STEM = "true-counts-not-private"
-RESULT_FILE = "result.json"
-
 # Attributes that result.json has unchanged.
 _OF_DESIGN = ("periods", "max_changes", "epsilon0", "protocol")
 _OF_RESULT = (
-    *("num_users", "through", "root_mean_square_error", "num_outside_bands"),
+    *("num_users", "root_mean_square_error", "num_outside_bands"),
     *("num_ignored_changes", "num_limited_users", "is_simulation"),
 )
 
@@ -92,13 +88,12 @@ class MonitorResult(Shown):
     num_users : int
         Number of users.
     running : RunningCounts
-        Unbiased estimates and bands for periods 1 to T. T is below ``design.periods`` if the
-        simulation was stopped earlier.
-    truth : ndarray of int64, shape (T,) or (T, domain_size)
+        Unbiased estimates and bands for all periods.
+    truth : ndarray of int64, shape (d,) or (d, domain_size)
         True number of users with each value. It is known because this is a simulation; a real
         collection never learns it.
     period_labels : tuple of str
-        Start of each of the T periods.
+        Start of each of the d periods.
     values : tuple of str
         The counted values; empty for booleans.
     local : Bound
@@ -142,11 +137,6 @@ class MonitorResult(Shown):
         self.truth.setflags(write=False)
 
     @property
-    def through(self) -> int:
-        """T, the last period that was simulated."""
-        return len(self.running)
-
-    @property
     def num_outside_bands(self) -> int:
         """Number of true counts outside their bands; nearly always none."""
         running = self.running
@@ -157,21 +147,6 @@ class MonitorResult(Shown):
     def root_mean_square_error(self) -> float:
         """Root of the mean squared difference of estimates and truth, in users."""
         return float(np.sqrt(np.mean((self.running.counts - self.truth) ** 2)))
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield one row a period and value, as in ``estimates.csv``.
-
-        Yields
-        ------
-        dict
-            ``period``, ``time``, for other values than booleans ``value``, then ``count`` (the
-            estimate), ``standard_error``, ``lower``, ``upper``.
-        """
-        return self._rows("count", "standard_error", "lower", "upper")
-
-    def true_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the same with ``true_count``, which is not private, in place of the estimates."""
-        return self._rows("true_count")
 
     def to_json_dict(self) -> dict[str, object]:
         """Return all but the rows; plain Python values only."""
@@ -191,61 +166,36 @@ class MonitorResult(Shown):
             "warnings": list(self.warnings),
         }
 
-    def save(self, directory: str | PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write estimates, true counts and ``result.json`` into a new folder.
-
-        The first two are CSV files: ``estimates`` and ``true-counts-not-private``.
-
-        Parameters
-        ----------
-        directory : path
-            The folder to create. It must not exist, or be empty.
-        overwrite : bool
-            Replace a folder that holds only earlier results.
-
-        Returns
-        -------
-        Path
-            The folder.
-
-        Raises
-        ------
-        OutputError
-            If it exists and may not be replaced, or cannot be written; then nothing is left.
-        """
-        with results_folder(directory, overwrite=overwrite) as folder:
-            write_monitor_result(self, folder)
-        return Path(directory)
-
-    def _rows(self, *names: str) -> Iterator[dict[str, Any]]:
-        """Yield one row a period and value with some columns."""
-        times = np.repeat(np.array(self.period_labels, dtype=object), max(len(self.values), 1))
-        columns = self.running.columns() | {"time": times, "true_count": self.truth.reshape(-1)}
-        shown = ("period", "time", *(("value",) if self.values else ()), *names)
-        for row in zip(*(columns[name].tolist() for name in shown), strict=True):
-            yield dict(zip(shown, row, strict=True))
-
 
 def write_monitor_result(
-    result: MonitorResult, folder: Path, *, parameters: dict[str, object] | None = None
+    result: MonitorResult, folder: Path, *, parameters: dict[str, object]
 ) -> None:
-    """Write a result into a folder that exists, usually the one that `results_folder` yields.
+    """Write a result into a folder that exists, the one that `results_folder` yields.
 
     ``parameters``, the arguments of the run, are stored in ``result.json``; JSON values only.
     """
     with writing(folder):
-        write_rows(result.rows(), folder / f"{ESTIMATES_STEM}.csv")
-        write_rows(result.true_rows(), folder / f"{TRUTH_STEM}.csv")
+        estimates = _rows(result, "count", "standard_error", "lower", "upper")
+        write_rows(estimates, folder / "estimates.csv")
+        write_rows(_rows(result, "true_count"), folder / "true-counts-not-private.csv")
         record = {
             **result.to_json_dict(),
-            "parameters": parameters or {},
+            "parameters": parameters,
             "shuffledp_version": __version__,
         }
         text = json_text(record, indent=2)
-        (folder / RESULT_FILE).write_text(text + "\n", encoding="utf-8")
+        (folder / "result.json").write_text(text + "\n", encoding="utf-8")
 
 
-def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
+def _rows(result: MonitorResult, *names: str) -> Iterator[dict[str, Any]]:
+    """Yield a row a period and value: ``period``, ``time``, any ``value``, and some columns."""
+    times = np.repeat(np.array(result.period_labels, dtype=object), max(len(result.values), 1))
+    columns = result.running.columns() | {"time": times, "true_count": result.truth.reshape(-1)}
+    shown = ("period", "time", *(("value",) if result.values else ()), *names)
+    yield from rows_of({name: columns[name].tolist() for name in shown})
+
+
+def simulate_monitoring(  # one keyword an option
     histories: Histories,
     *,
     max_changes: int,
@@ -255,7 +205,6 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     smoothed: bool = False,
     confidence: float = 0.95,
     seed: SupportsIndex | None = None,
-    stop_after: int | None = None,
     on_progress: Progress | None = None,
 ) -> MonitorResult:
     """Run the client of every user and the server over all periods, and estimate.
@@ -281,15 +230,13 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
     seed : int, optional
         For a reproducible simulation. With the same seed, users and number of periods, a table that
         has grown gives the same estimates for the periods before.
-    stop_after : int, optional
-        The last period to simulate; by default all.
     on_progress : callable, optional
         Called with the stage, the periods done and the periods in total.
 
     Returns
     -------
     MonitorResult
-        Estimates for all periods so far.
+        Estimates for all periods.
 
     Raises
     ------
@@ -319,21 +266,17 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
         protocol=protocol,
         domain=histories.labels or None,
     )
-    most = histories.periods
-    through = most
-    if stop_after is not None:
-        through = require_at_least("stop_after", stop_after, 1, most, "give one of the periods")
     key = Entropy.choose(seed).words(KEY_BYTES // WORD_BYTES).tobytes()
     users = histories.num_users
     fleet = ClientFleet.drawn(design, users, key)
     server, report = MonitorServer(design), on_progress or no_progress
-    for period in range(1, through + 1):
+    for period in range(1, design.periods + 1):
         fleet.follow(*histories.changes_at(period))
         sums = fleet.period_sums(period)
         server.add_sums(period, sums, num_reports=fleet.ends[len(sums) - 1])
-        report("simulating", period, through)
+        report("simulating", period, design.periods)
     running = server.running_counts(
-        through, num_users=users, smoothed=smoothed, confidence=confidence
+        design.periods, num_users=users, smoothed=smoothed, confidence=confidence
     )
     num_ignored = int(fleet.num_ignored.sum())
     num_limited = int(np.count_nonzero(fleet.num_ignored))
@@ -343,8 +286,8 @@ def simulate_monitoring(  # noqa: PLR0913  # one keyword an option
         design=design,
         num_users=users,
         running=running,
-        truth=histories.true_counts()[:through].reshape(running.counts.shape),
-        period_labels=histories.period_labels[:through],
+        truth=histories.true_counts().reshape(running.counts.shape),
+        period_labels=histories.period_labels,
         values=histories.labels,
         local=local_guarantee(design.profile),
         central=Guarantee(epsilon=central, delta=delta, num_users=users),

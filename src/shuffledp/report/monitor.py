@@ -214,7 +214,7 @@ class Curve(NamedTuple):
 @page_html.register
 def _(subject: MonitorView) -> str:
     result = subject.result
-    num, curves = result.through, curves_of(result)
+    num, curves = result.design.periods, curves_of(result)
     rows, value = table_rows(result), ("Value",) if result.values else ()
     shown = len(rows) // len(curves)
     return render_page(
@@ -242,7 +242,9 @@ def curves_of(result: "MonitorResult") -> list[Curve]:
     """Return a curve for each value."""
     running = result.running
     arrays = (running.counts, running.standard_errors, running.lower, running.upper, result.truth)
-    columns = [np.asarray(each, dtype=float).reshape(result.through, -1).T for each in arrays]
+    columns = [
+        np.asarray(each, dtype=float).reshape(result.design.periods, -1).T for each in arrays
+    ]
     return [Curve(*each) for each in zip(result.values or ("",), *columns, strict=True)]
 
 
@@ -254,7 +256,7 @@ def drawn(curves: list[Curve]) -> list[Curve]:
 
 def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
     """Return a row for each period and value; of many periods, evenly spread ones."""
-    num, curves = result.through, curves_of(result)
+    num, curves = result.design.periods, curves_of(result)
     decimals = decimals_for([float(curve.errors.min()) for curve in curves], most=1)
     most = max(_MOST_ROWS // len(curves), 2)
     places = sorted({round(each) for each in np.linspace(0, num - 1, min(num, most)).tolist()})
@@ -375,7 +377,7 @@ def running_figure(result: "MonitorResult") -> Figure:
     """Return the estimates as lines in their bands, and the true counts dashed."""
     curves = drawn(curves_of(result))
     colours = ["var(--accent)"] if len(curves) == 1 else COLOURS
-    through = result.through
+    through = result.design.periods
     over = partial(Line, x=tuple(map(float, range(1, through + 1))))
     estimates = [
         over(

@@ -167,7 +167,7 @@ MONITOR_SIMULATE = [
     f"{HISTORY} --value value --epsilon0 2 --smoothed --confidence 0.9",
     f"{HISTORY} --value value --epsilon0 2 --protocol sampled-change",
     f"{HISTORY} --value version --categories v0,v1,v2 --epsilon0 3",
-    f"{HISTORY} --value value --epsilon0 2 --periods 16 --stop-after 6",
+    f"{HISTORY} --value value --epsilon0 2 --periods 16",
 ]
 ATTACKED = "survey.csv --column answer --epsilon0 1.5 --seed 1 --trials 2"
 ATTACK = [
