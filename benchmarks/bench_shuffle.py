@@ -20,7 +20,7 @@ PIECE_ROWS = 1_000_000
 
 def fill_from_keystream(out):
     """Draw words as randomizers do."""
-    Entropy.from_operating_system().fill(out)
+    out[...] = Entropy.from_operating_system().words(out.size)
 
 
 def fill_from_pcg64(out):

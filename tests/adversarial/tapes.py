@@ -39,18 +39,9 @@ class Tape:
 
     def words(self, count):
         """Return the next words."""
-        out = np.empty(count, dtype=np.uint64)
-        self.fill(out)
-        return out
-
-    def fill(self, out):
-        """Overwrite an array with the next words."""
-        flat = out.reshape(-1)
-        held = self._words[self.used : self.used + flat.size]
-        flat[: held.size] = held
-        if held.size < flat.size:
-            flat[held.size :] = self._rest.words(flat.size - held.size)
-        self.used += flat.size
+        held = self._words[self.used : self.used + count]
+        self.used += count
+        return np.concatenate([held, self._rest.words(count - held.size)])
 
     def spawn(self):
         """Return a stream of its own."""

@@ -52,7 +52,7 @@ def law(request):
 
 @pytest.mark.parametrize("check", CATEGORY_CHECKS)
 def test_contract(name, check):
-    assert CATEGORY_CHECKS[check](maker(name))  # and there is something to check
+    CATEGORY_CHECKS[check](maker(name))  # raises too if there is nothing to check
 
 
 def test_all_checks_are_passed_by_name():

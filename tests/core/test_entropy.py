@@ -85,12 +85,6 @@ def test_the_stream_does_not_depend_on_how_it_is_cut(counts):
     assert np.concatenate([*pieces, whole[:0]]).tobytes() == whole.tobytes()
 
 
-def test_fill_takes_any_shape_and_returns_the_same_stream():
-    out = np.zeros((3, 5, 7), dtype=np.uint64)
-    Entropy.from_seed(2).fill(out)
-    assert (out.ravel() == Entropy.from_seed(2).words(105)).all()
-
-
 @pytest.mark.parametrize("count", [0, 1, 2, 16_384, 16_385, 32_768, 32_769, 100_001])
 def test_words_have_the_size_asked_for(count):
     words = Entropy.from_operating_system().words(count)
@@ -181,17 +175,6 @@ def test_bad_counts_are_named(count):
         Entropy.from_seed(0).words(count)
 
 
-@pytest.mark.parametrize("flaw", ["type", "layout", "read-only"])
-def test_fill_refuses_other_arrays(flaw):
-    out = np.zeros(8, dtype=np.int64 if flaw == "type" else np.uint64)
-    if flaw == "layout":
-        out = out[::2]
-    out.flags.writeable = flaw != "read-only"
-    with pytest.raises(ParameterError, match=f"an array of {out.dtype}, is not a C-contiguous"):
-        Entropy.from_seed(0).fill(out)
-    assert not out.any()
-
-
 def test_a_new_key_is_taken_before_one_wears_out(keys, monkeypatch):
     monkeypatch.setattr(module, "_BYTES_PER_KEY", 1 << 17)
     words = Entropy.from_operating_system().words(32_768)
@@ -227,9 +210,8 @@ def test_words_drawn_by_an_interrupted_call_are_lost_not_repeated(count, lost):
     entropy.words(63)  # exactly the buffer
     cipher = entropy._cipher
     entropy._cipher = Interrupted(cipher)
-    out = np.zeros(count, dtype=np.uint64)
     with pytest.raises(KeyboardInterrupt):
-        entropy.fill(out)
+        entropy.words(count)
     entropy._cipher = cipher
     after = entropy.words(1000)
     stream = Entropy.from_seed(8).words(200_000)

@@ -72,7 +72,7 @@ def test_the_value_at_the_end_of_a_period_counts(drawn):
         now = sum(value for (_, day), value in table.items() if day == 3 * t)
         assert weekly.true_counts()[t - 1, 0] == now
     daily = opened(rows, periods=6)
-    assert weekly.num_changes <= daily.num_changes
+    assert weekly.users.size <= daily.users.size
 
 
 def test_dense_rows_and_events_are_the_same_histories():
@@ -112,7 +112,7 @@ def test_a_first_row_of_the_value_before_contradicts_a_second_one_too():
 
 def test_one_user_and_one_period():
     histories = opened([("a", 1, 0)])
-    assert (histories.num_users, histories.periods, histories.num_changes) == (1, 1, 0)
+    assert (histories.num_users, histories.periods, histories.users.size) == (1, 1, 0)
     assert histories.true_counts().tolist() == [[0]]
 
 

@@ -238,26 +238,6 @@ class Entropy:
         self._fill_bytes(out.view(np.uint8))
         return out
 
-    def fill(self, out: NDArray[np.uint64]) -> None:
-        """Fill an array with fresh independent words, uniform on [0, 2^64).
-
-        Parameters
-        ----------
-        out : ndarray of uint64
-            C-contiguous and writable, of any shape; overwritten.
-
-        Raises
-        ------
-        ParameterError
-            If ``out`` is of another type, not contiguous or read-only.
-        """
-        if out.dtype != np.uint64 or not out.flags.c_contiguous or not out.flags.writeable:
-            raise ParameterError(
-                f"out, an array of {out.dtype}, is not a C-contiguous, writable one of uint64: "
-                "give for example numpy.empty(n, dtype=numpy.uint64)"
-            )
-        self._fill_bytes(out.reshape(-1).view(np.uint8))
-
     def generator(self) -> np.random.Generator:
         """Return a statistical NumPy generator, for simulations and numerics: nothing private.
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from functools import partial
 
 from shuffledp.core.checks import (
     require_at_least,
     require_delta,
     require_extended,
     require_non_negative,
+    set_fields,
 )
 from shuffledp.core.errors import ParameterError
 
@@ -108,9 +108,8 @@ class LocalProfile:
     channel: Callable[[], object] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        set_field = partial(object.__setattr__, self)
-        set_field("epsilon0", require_extended("epsilon0", self.epsilon0, _HINT))
-        set_field("delta0", require_delta(self.delta0, name="delta0"))
+        epsilon0 = require_extended("epsilon0", self.epsilon0, _HINT)
+        set_fields(self, epsilon0=epsilon0, delta0=require_delta(self.delta0, name="delta0"))
         if not self.delta0 <= self.participation <= 1.0:
             raise ParameterError(
                 f"participation = {self.participation} is not in [delta0 = {self.delta0}, 1]"
@@ -119,10 +118,10 @@ class LocalProfile:
             raise ParameterError(
                 f"family = {self.family!r} is not one of {', '.join(RandomizerFamily)}"
             )
-        set_field("family", RandomizerFamily(self.family))
+        set_fields(self, family=RandomizerFamily(self.family))
         if self.domain_size is not None:
             size = require_at_least("domain_size", self.domain_size, 2, _LARGEST_DOMAIN)
-            set_field("domain_size", size)
+            set_fields(self, domain_size=size)
         if self.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and self.domain_size is None:
             raise ParameterError("domain_size is needed for k-RR: pass the number of answers k")
 
@@ -179,10 +178,12 @@ class MonitoringProfile:
     alternating: bool
 
     def __post_init__(self) -> None:
-        set_field = partial(object.__setattr__, self)
-        set_field("epsilon0", require_non_negative("epsilon0", self.epsilon0))
-        set_field("max_changes", require_at_least("max_changes", self.max_changes, 1))
-        set_field("num_levels", require_at_least("num_levels", self.num_levels, 1))
+        set_fields(
+            self,
+            epsilon0=require_non_negative("epsilon0", self.epsilon0),
+            max_changes=require_at_least("max_changes", self.max_changes, 1),
+            num_levels=require_at_least("num_levels", self.num_levels, 1),
+        )
         _require_correlations(self.sign_correlations, self.max_changes)
         if not 0 <= self.uniform_share <= 1:
             raise ParameterError(

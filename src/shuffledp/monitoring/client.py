@@ -290,13 +290,14 @@ class ClientState(NamedTuple):
 
     def to_bytes(self, design: MonitorDesign) -> bytes:
         """Return the state as bytes: version, design, numbers, checksum."""
-        body = _header(design) + struct.pack(_format_of(design), *self)
+        header, numbers = _layout(design)
+        body = header + numbers.pack(*self)
         return body + _checksum(body)
 
     @classmethod
     def from_bytes(cls, data: bytes, design: MonitorDesign) -> Self:
         """Return the state that `to_bytes` wrote."""
-        header, layout = _header(design), _format_of(design)
+        header, numbers = _layout(design)
         if not data.startswith(_MAGIC) or len(data) <= len(_MAGIC):
             raise DataError(
                 f"data ({len(data)} bytes) is no state of a monitoring client: give the bytes that "
@@ -312,7 +313,7 @@ class ClientState(NamedTuple):
                 "data is the state of a client of another collection, or damaged: give the "
                 "periods, max_changes, epsilon0, protocol and domain that the client began with"
             )
-        size = len(header) + struct.calcsize(layout) + _CHECKSUM_BYTES
+        size = len(header) + numbers.size + _CHECKSUM_BYTES
         if len(data) != size:
             raise DataError(
                 f"data has {len(data)} bytes, and a client's state of this collection {size}: it "
@@ -321,18 +322,14 @@ class ClientState(NamedTuple):
         body = data[:-_CHECKSUM_BYTES]
         if data[-_CHECKSUM_BYTES:] != _checksum(body):
             raise DataError("data is damaged, its checksum does not fit: restore an earlier copy")
-        return cls(*struct.unpack(layout, body[len(header) :]))
+        return cls(*numbers.unpack(body[len(header) :]))
 
 
-def _format_of(design: MonitorDesign) -> str:
-    """Return the layout of the numbers, least significant byte first."""
+def _layout(design: MonitorDesign) -> tuple[bytes, struct.Struct]:
+    """Return version and design of a state, and the form of its numbers, lowest byte first."""
     code = "b" if design.encoding.domain_size <= _LARGEST_BYTE else "q"
-    return f"<{KEY_BYTES}sB5Q4{code}"
-
-
-def _header(design: MonitorDesign) -> bytes:
-    """Return version and design of a state."""
-    return _MAGIC + bytes([_VERSION]) + bytes.fromhex(design.fingerprint())
+    header = _MAGIC + bytes([_VERSION]) + bytes.fromhex(design.fingerprint())
+    return header, struct.Struct(f"<{KEY_BYTES}sB5Q4{code}")
 
 
 def _checksum(body: bytes) -> bytes:
@@ -401,13 +398,13 @@ class MonitorClient:
     True
     """
 
-    __slots__ = ("_design", "_state")
+    __slots__ = ("_state", "design")
 
     def __init__(self, design: MonitorDesign, *, entropy: Entropy | None = None) -> None:
-        self._design = design
+        self.design = design
         source = Entropy.from_operating_system() if entropy is None else entropy
         key = source.words(KEY_BYTES // WORD_BYTES).tobytes()
-        self._state = ClientState.of(ClientFleet.drawn(self._design, 1, key), last_period=0)
+        self._state = ClientState.of(ClientFleet.drawn(self.design, 1, key), last_period=0)
 
     @classmethod
     def from_bytes(cls, data: bytes, design: MonitorDesign) -> Self:
@@ -428,14 +425,9 @@ class MonitorClient:
             If they are of another design.
         """
         client = cls.__new__(cls)
-        client._design = design
+        client.design = design
         client._state = ClientState.from_bytes(data, design)
         return client
-
-    @property
-    def design(self) -> MonitorDesign:
-        """The collection."""
-        return self._design
 
     @property
     def level(self) -> int:
@@ -461,7 +453,7 @@ class MonitorClient:
             Of one size for a design: 97 for booleans. Secret: it holds the value, and the keys that
             undo the randomization of past and future reports.
         """
-        return self._state.to_bytes(self._design)
+        return self._state.to_bytes(self.design)
 
     def update(self, t: SupportsIndex, value: Any) -> MonitorReport | None:
         """Set the value of a period, and return the report that falls due.
@@ -488,7 +480,7 @@ class MonitorClient:
             If the value is not in the domain. The state is as before.
         """
         period, last = require_at_least("t", t, 1), self.last_period
-        if last and last + 1 < period <= self._design.periods:
+        if last and last + 1 < period <= self.design.periods:
             raise ParameterError(
                 f"t = {period} leaves out the periods after {last}: call "
                 f"advance({period}, value) to hold the last value through the gap, which also "
@@ -522,7 +514,7 @@ class MonitorClient:
         level, last = self.level, self.last_period
         if period == last:
             return ()
-        fleet, length = self._state.fleet(self._design), 1 << (level - 1)
+        fleet, length = self._state.fleet(self.design), 1 << (level - 1)
         missed = range(last - last % length + length, period, length) if last else range(0)
         reports = [_only_report(fleet, level, each) for each in missed]
         fleet.follow(np.zeros(1, dtype=np.int64), np.array([code]))
@@ -534,13 +526,13 @@ class MonitorClient:
     def _checked(self, t: SupportsIndex, value: Any) -> tuple[int, int]:
         """Return a valid period, and the code of its value; raise otherwise."""
         period = require_at_least("t", t, 1)
-        last, end = self._state.last_period, self._design.tree.periods
+        last, end = self._state.last_period, self.design.tree.periods
         if period > end:
             raise ParameterError(
                 f"t = {period} is not in [1, {end}]: the collection ended with period {end}; set "
                 "up a new one, with a budget of its own"
             )
-        code = self._design.encoding.code(value)
+        code = self.design.encoding.code(value)
         if period < last:
             raise ParameterError(
                 f"t = {period} is before {last}, the last period told: time goes forward; tell "
@@ -555,7 +547,7 @@ class MonitorClient:
 
     def __repr__(self) -> str:
         # The state stays out, since logs have many readers.
-        return f"MonitorClient({self._design!r}, last_period={self._state.last_period})"
+        return f"MonitorClient({self.design!r}, last_period={self._state.last_period})"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise ParameterError(

@@ -92,11 +92,6 @@ class Histories:
         """Number of users; each has at least one row."""
         return int(self.user_ids.len())
 
-    @property
-    def num_changes(self) -> int:
-        """Number of changes of all users together."""
-        return int(self.users.size)
-
     def changes_at(self, period: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the users who change at a period, and their new values.
 
@@ -440,10 +435,8 @@ def time_expression(
     if dtype == pl.String and _WHOLE.fullmatch(text):
         return column.str.strip_chars().cast(pl.Int64, strict=False), "number"
     if dtype == pl.String and _moment(text) is not None:
-        texts = column.str.strip_chars()
-        moments = [texts.str.to_datetime(form, time_unit="us", strict=False) for form in _FORMATS]
         kind = "date" if len(text) == len("2024-12-31") else "moment"
-        return pl.coalesce(moments).cast(pl.Int64), kind
+        return _moments(column).cast(pl.Int64), kind
     raise DataError(
         f"column {name!r} of {origin} holds {dtype} such as {example!r}, which is no time: give "
         "whole numbers, dates (2024-12-31) or times of day (2024-12-31 23:59:59)"
@@ -527,7 +520,7 @@ def _starts_of_moments(
     count, unit = int(match[1]), match[2]
     begin = pl.Series([ends[0]]).cast(pl.Datetime("us")).dt.truncate("1h" if unit == "h" else "1d")
     if start is not None:
-        found = start if isinstance(start, dt.date) else _moment(str(start).strip())
+        found = start if isinstance(start, dt.date) else _moment(str(start))
         if found is None:
             raise ParameterError(
                 f"start = {start!r} is no date: give such as 2024-12-31 or 2024-12-31 23:00"
@@ -557,11 +550,15 @@ def _whole(name: str, value: object) -> int:
     return number
 
 
+def _moments(texts: "pl.Expr") -> "pl.Expr":
+    """Return the dates or moments that texts name; null for those of no known format."""
+    bare = texts.str.strip_chars()
+    return pl.coalesce(
+        bare.str.to_datetime(form, time_unit="us", strict=False) for form in _FORMATS
+    )
+
+
 def _moment(text: str) -> dt.datetime | None:
     """Return the date or moment that a text names; None if it has no known format."""
-    for form in _FORMATS:
-        try:
-            return dt.datetime.strptime(text, form)  # noqa: DTZ007  # a clock's time
-        except ValueError:
-            continue
-    return None
+    found: dt.datetime | None = pl.select(_moments(pl.lit(text))).item()
+    return found

@@ -114,11 +114,9 @@ class KRandomizedResponse(SettledRandomizer):
         if not self.threshold:
             out[:] = truth
             return Reports(data=out, fingerprint=self.fingerprint)
-        words = np.empty(min(truth.size, _BLOCK), dtype=np.uint64)
         for start in range(0, truth.size, _BLOCK):
             block = truth[start : start + _BLOCK]
-            drawn, part = words[: block.size], out[start : start + _BLOCK]
-            entropy.fill(drawn)
+            drawn, part = entropy.words(block.size), out[start : start + _BLOCK]
             if self._ignores_input:
                 part[:] = drawn % np.uint64(self.domain_size)
             else:

@@ -3,11 +3,11 @@
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers.base import CategoryRandomizer, Channel
 from shuffledp.randomizers.thresholds import log_ratio_upper
 
+_T = TypeVar("_T")
+
 # The channel of 5 categories shows all there is to see of a law; 8 fill a byte of packed bits.
 SMALL_K = (2, 3, 5)
 LARGE_K = 1000
@@ -27,12 +29,16 @@ LARGE_K = 1000
 _ASKED = (0.0, 5e-324, 1e-18, 1e-9, 0.1, math.log(3.0), 4.0, 60.0, 1e300)
 Make: TypeAlias = Callable[[int, float], CategoryRandomizer]
 """Returns a randomizer of k categories for the epsilon0 asked for."""
-Check: TypeAlias = Callable[[Make], bool]
-"""Raises `ContractError`, or returns False if there was nothing to check."""
+Check: TypeAlias = Callable[[Make], None]
+"""Raises `ContractError`, or `NothingToCheck` where the promise does not apply."""
 
 
 class ContractError(ShuffledpError, AssertionError):
     """A randomizer breaks a promise; the message names the promise and the law."""
+
+
+class NothingToCheck(Exception):  # noqa: N818  # no error
+    """The randomizer makes no promise of this kind."""
 
 
 def demand(condition: bool, message: str) -> None:
@@ -111,27 +117,32 @@ class ExactLaw:
         return sum(itertools.compress(self.channel[truth], supports), start=Fraction(0))
 
 
-def exact_laws(make: Make) -> Iterator[ExactLaw]:
-    """Yield the exact laws of those small randomizers that state them."""
-    for randomizer, _ in laws(make):
-        if randomizer.profile.channel is not None:
-            yield ExactLaw.of(randomizer)
+def some(found: Iterable[_T]) -> list[_T]:
+    """Return what there is to check; raise `NothingToCheck` if there is nothing."""
+    listed = list(found)
+    if not listed:
+        raise NothingToCheck
+    return listed
+
+
+def exact_laws(make: Make) -> list[ExactLaw]:
+    """Return the exact laws of those small randomizers that state them, at least one."""
+    randomizers = (randomizer for randomizer, _ in laws(make))
+    return some(ExactLaw.of(each) for each in randomizers if each.profile.channel is not None)
 
 
 def on_exact_laws(check: Callable[[ExactLaw], None]) -> Check:
-    """Return the check of one exact law as one of all of them; there may be none."""
+    """Return the check of one exact law as one of all of them."""
 
     @wraps(check)
-    def check_all(make: Make) -> bool:
-        laws = list(exact_laws(make))
-        for law in laws:
+    def check_all(make: Make) -> None:
+        for law in exact_laws(make):
             check(law)
-        return bool(laws)
 
     return check_all
 
 
-def check_epsilon0_is_at_most_asked(make: Make) -> bool:
+def check_epsilon0_is_at_most_asked(make: Make) -> None:
     """Check that the loss is at most the one asked for, and not much less where it need not be."""
     for randomizer, asked in laws(make):
         found = randomizer.epsilon0
@@ -139,10 +150,9 @@ def check_epsilon0_is_at_most_asked(make: Make) -> bool:
         if 0.01 <= asked <= 10.0:
             what = f"{describe(randomizer)} leaves privacy loss unused: {asked} were asked for"
             demand(found >= asked * (1.0 - 1e-6), what)
-    return True
 
 
-def check_rebuilding_gives_the_same_law(make: Make) -> bool:
+def check_rebuilding_gives_the_same_law(make: Make) -> None:
     """Check that a randomizer made from the epsilon0 that another one prints is the same."""
     for randomizer, _ in laws(make):
         again = make(randomizer.domain_size, randomizer.epsilon0)
@@ -151,10 +161,9 @@ def check_rebuilding_gives_the_same_law(make: Make) -> bool:
             f"{describe(randomizer)}, made again from its own epsilon0, is {describe(again)} "
             "with another law; see thresholds.settle",
         )
-    return True
 
 
-def check_fingerprints_name_the_law(make: Make) -> bool:
+def check_fingerprints_name_the_law(make: Make) -> None:
     """Check that different laws have different fingerprints."""
     law_of: dict[str, tuple[int, float]] = {}
     for k, asked in itertools.product((*SMALL_K, LARGE_K), (0.0, 1.0, 1.0 + 1e-12, 2.0)):
@@ -163,10 +172,9 @@ def check_fingerprints_name_the_law(make: Make) -> bool:
         known = law_of.setdefault(randomizer.fingerprint, law)
         what = f"{describe(randomizer)} has the fingerprint of the law with (k, epsilon0) = {known}"
         demand(known == law, what)
-    return True
 
 
-def check_profile_states_the_law(make: Make) -> bool:
+def check_profile_states_the_law(make: Make) -> None:
     """Check that the profile states this law, and no analysis of another family."""
     for randomizer in [law for law, _ in laws(make)] + [make(LARGE_K, 1.0)]:
         profile, what = randomizer.profile, f"the profile of {describe(randomizer)} states"
@@ -181,7 +189,6 @@ def check_profile_states_the_law(make: Make) -> bool:
             small = randomizer.domain_size < LARGE_K
             demand(small, f"{what} a channel, too large to be written out")
             demand(profile.channel() == randomizer.channel(), f"{what} another channel")
-    return True
 
 
 @on_exact_laws
@@ -209,10 +216,9 @@ def check_epsilon0_is_the_exact_loss(law: ExactLaw) -> None:
     demand(found <= above, f"{law} overstates its loss, which is {loss} by its channel")
 
 
-def check_blanket_is_the_infimum(make: Make) -> bool:
+def check_blanket_is_the_infimum(make: Make) -> None:
     """Check that the atoms come from the infimum of the channel, whatever the pair."""
-    stating = [law for law in exact_laws(make) if law.randomizer.profile.blanket]
-    for law in stating:
+    for law in some(law for law in exact_laws(make) if law.randomizer.profile.blanket):
         stated: dict[tuple[float, float], float] = defaultdict(float)
         for atom in law.randomizer.profile.blanket:
             stated[_snap(atom.ratio0), _snap(atom.ratio1)] += atom.mass
@@ -232,7 +238,6 @@ def check_blanket_is_the_infimum(make: Make) -> bool:
                     f"its channel has {expected} for categories {pair}: state the atoms of the "
                     "infimum, or no blanket where pairs of categories differ in them",
                 )
-    return bool(stating)
 
 
 def _snap(ratio: float) -> float:
@@ -240,18 +245,16 @@ def _snap(ratio: float) -> float:
     return float(f"{ratio:.9g}")
 
 
-def check_blanket_means_are_one(make: Make) -> bool:
+def check_blanket_means_are_one(make: Make) -> None:
     """Check that mass times ratio sums to 1, as it does for two probability laws."""
     randomizers = [law for law, _ in laws(make)] + [make(k, 1.0) for k in (16, LARGE_K)]
-    stating = [randomizer for randomizer in randomizers if randomizer.profile.blanket]
-    for randomizer in stating:
+    for randomizer in some(each for each in randomizers if each.profile.blanket):
         atoms, what = randomizer.profile.blanket, f"the blanket of {describe(randomizer)} has"
         mass = math.fsum(atom.mass for atom in atoms)
         demand(mass <= 1.0 + 1e-9, f"{what} mass {mass}, above 1")
         for name in ("ratio0", "ratio1"):
             mean = math.fsum(atom.mass * getattr(atom, name) for atom in atoms)
             demand(abs(mean - 1.0) <= 1e-9, f"{what} mass times {name} of {mean}, not 1")
-    return bool(stating)
 
 
 def _rows(data: NDArray[Any]) -> list[bytes]:
@@ -406,10 +409,8 @@ def _columns_of(law: ExactLaw, reports: Reports) -> NDArray[np.int64]:
     return column_of[number[num_columns:]]
 
 
-def check_samples_follow_the_channel(make: Make) -> bool:
+def check_samples_follow_the_channel(make: Make) -> None:
     """Check that reports of few categories and two losses pass `check_samples_follow_channel`."""
     randomizers = [make(k, epsilon0) for k, epsilon0 in itertools.product(SMALL_K, (0.5, 2.0))]
-    stating = [each for each in randomizers if each.profile.channel is not None]
-    for randomizer in stating:
+    for randomizer in some(each for each in randomizers if each.profile.channel is not None):
         check_samples_follow_channel(randomizer, seed=1, num_reports=_SAMPLES)
-    return bool(stating)

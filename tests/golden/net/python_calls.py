@@ -661,7 +661,7 @@ def simulate_monitoring(smoothed):
         opened, max_changes=2, epsilon0=3.0, delta=1e-6, smoothed=smoothed, seed=1
     )
     return {
-        "num_changes": opened.num_changes,
+        "num_changes": opened.users.size,
         "truth": opened.true_counts(),
         **found.to_json_dict(),
         "estimates": of(found.running, "counts", "standard_errors", "lower", "upper"),

@@ -26,13 +26,10 @@ def predrawn(epsilon0):
 
 
 @pytest.mark.parametrize("profile_for", [sampled, predrawn])
-@pytest.mark.parametrize("hidden", [True, False])
 @pytest.mark.parametrize(("num_users", "epsilon"), [(10**5, 0.02), (500, 0.5), (10**7, 0.01)])
-def test_the_target_is_met_and_nearly_reached(profile_for, num_users, epsilon, hidden):
-    found = calibrate_monitoring(
-        profile_for, num_users=num_users, epsilon=epsilon, delta=1e-7, level_hidden=hidden
-    )
-    arguments = {"num_users": num_users, "delta": 1e-7, "level_hidden": hidden}
+def test_the_target_is_met_and_nearly_reached(profile_for, num_users, epsilon):
+    arguments = {"num_users": num_users, "delta": 1e-7}
+    found = calibrate_monitoring(profile_for, epsilon=epsilon, **arguments)
     assert central_guarantee(profile_for(found), **arguments).upper <= epsilon
     assert central_guarantee(profile_for(1.001 * found), **arguments).upper > 0.9999 * epsilon
 

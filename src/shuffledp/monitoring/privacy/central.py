@@ -362,7 +362,6 @@ def calibrate_monitoring(
     num_users: int,
     epsilon: float,
     delta: float,
-    level_hidden: bool = True,
     changing_share: float = 1.0,
 ) -> float:
     """Return the largest epsilon0 in (0, 12] whose central guarantee is at most ``epsilon``.
@@ -373,8 +372,7 @@ def calibrate_monitoring(
     """
     target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
-    crowd: dict[str, Any] = {"num_users": num_users, "level_hidden": level_hidden}
-    crowd["changing_share"] = changing_share
+    crowd: dict[str, Any] = {"num_users": num_users, "changing_share": changing_share}
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)
