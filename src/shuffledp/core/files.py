@@ -18,6 +18,14 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def write_new(path: Path, data: bytes, *, mode: int) -> None:
+    """Write a new file, which must not exist; it is on disk when this returns."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def require_file(path: Path) -> None:
     """Raise `DataError` unless there is a file of that name."""
     if not path.is_file():

@@ -76,14 +76,6 @@ class Keeper:
             self._noted = now
 
 
-def write_new(path: Path, data: bytes, *, mode: int) -> None:
-    """Write a new file, which must not exist; it is on disk when this returns."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def bytes_of(path: Path) -> bytes:
     """Return the content of a file."""
     try:

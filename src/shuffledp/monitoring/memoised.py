@@ -17,7 +17,7 @@ import numpy as np
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, FingerprintError, ShuffledpError
-from shuffledp.core.files import sync_folder
+from shuffledp.core.files import sync_folder, write_new
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import CategoryRandomizer
 
@@ -89,16 +89,12 @@ def _write(path: Path, reports: Reports) -> None:
     """Make the file of these reports, on disk on return, unless it exists by now."""
     text = json.dumps({"fingerprint": reports.fingerprint, "reports": reports.data.tolist()})
     partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(handle)
+        write_new(partial, text.encode("ascii"), mode=0o600)
         with suppress(FileExistsError):  # another process was first: its draws count
             os.link(partial, path)
     finally:
-        partial.unlink()
+        partial.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 

@@ -10,8 +10,9 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.core.files import write_new
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.database import bytes_of, write_new
+from shuffledp.deploy.database import bytes_of
 from shuffledp.network.graph import Graph
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.slots import messages_for

@@ -23,10 +23,10 @@ from typing import Any, Final, NamedTuple, Self, get_args
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.core.files import sync_folder
+from shuffledp.core.files import sync_folder, write_new
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
-from shuffledp.deploy.database import bytes_of, write_new
+from shuffledp.deploy.database import bytes_of
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.sealing import SIZES, MailKey, Seal, mail_key, new_mail_key
 from shuffledp.deploy.task import Task
