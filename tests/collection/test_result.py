@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -151,7 +152,8 @@ class TestRenderer:
                 return f"{result.num_users} users"
 
         monkeypatch.setattr(shown, "_renderers", [])
-        shown.register_renderer(Plain())
+        monkeypatch.setitem(sys.modules, "plain", Plain())
+        shown.register_renderer("plain")
         result = run_result()
         assert result.report("a.html") == Path("a.html")
         assert result._repr_html_() == "<b>100</b>"

@@ -89,7 +89,7 @@ def test_the_package_is_a_renderer(make_result, tmp_path, monkeypatch):
     from shuffledp.core import shown
 
     monkeypatch.setattr(shown, "_renderers", [])
-    shown.register_renderer(reports)
+    shown.register_renderer("shuffledp.report")
     result = make_result()
     assert str(result) == terminal_text(result)
     assert result._repr_html_() == notebook_html(result)

@@ -348,7 +348,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         return cls(**read_plan(path))
 
     def __str__(self) -> str:
-        return registered_renderer().terminal_text(self)
+        return str(registered_renderer().terminal_text(self))
 
 
 def plan(  # noqa: PLR0913  # one keyword an option

@@ -306,7 +306,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         return Path(registered_renderer().write_report(subject, path))
 
     def __str__(self) -> str:
-        return registered_renderer().terminal_text(self)
+        return str(registered_renderer().terminal_text(self))
 
     def __repr__(self) -> str:
         return (

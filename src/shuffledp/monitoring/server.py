@@ -72,7 +72,7 @@ class MonitorServer:
     8.0
     """
 
-    __slots__ = ("_sums", "_weighted", "design", "last_period", "num_reports")
+    __slots__ = ("_sums", "design", "last_period", "num_reports")
 
     def __init__(self, design: MonitorDesign) -> None:
         shape = design.tree.num_nodes, design.encoding.num_columns
@@ -83,7 +83,6 @@ class MonitorServer:
             )
         self.design = design
         self._sums = np.zeros(shape, dtype=np.int64)
-        self._weighted: NDArray[np.int64] | None = None  # None: reports have come since
         self.num_reports = 0
         self.last_period = 0
 
@@ -107,7 +106,6 @@ class MonitorServer:
         """
         levels, periods, signs, columns = require_reports(self.design, reports)
         offsets = np.array(self.design.tree.offsets, dtype=np.int64)
-        self._weighted = None
         for start in range(0, signs.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             heights = levels[block].astype(np.int64) - 1
@@ -121,7 +119,6 @@ class MonitorServer:
         """Add reports of a period, added up for each level that ends then (rows) and column."""
         for level, row in enumerate(sums, start=1):
             self._sums[self.design.tree.offset(level) + (period >> (level - 1)) - 1] += row
-        self._weighted = None
         self.num_reports += num_reports
         self.last_period = max(self.last_period, period)
 
@@ -162,8 +159,10 @@ class MonitorServer:
         Cost: O(num_columns d).
         """
         period = self.design.tree.require_through(t, "t")
-        asked = {"confidence": confidence, "simultaneous": simultaneous}
-        return self.running_counts(period, num_users=num_users, **asked).at(period)
+        found = self.running_counts(
+            period, num_users=num_users, confidence=confidence, simultaneous=simultaneous
+        )
+        return found.at(period)
 
     def running_counts(
         self,
@@ -211,8 +210,6 @@ class MonitorServer:
         if through is None and not self.last_period:
             raise DataError("no report has arrived: there is nothing to estimate; ingest some")
         last = tree.require_through(self.last_period if through is None else through)
-        if self._weighted is None:
-            self._weighted = level_weighted_sums(tree, self._sums)
         users = require_at_least("num_users", num_users, 1)
         size = design.encoding.domain_size
         reach = band_quantile(
@@ -223,7 +220,8 @@ class MonitorServer:
         )
         errors = expected_standard_errors(design, num_users=users, through=last, smoothed=smoothed)
         estimated = smoothed_running_counts if smoothed else online_running_counts
-        counts = design.encoding.decode(design.scale * estimated(tree, self._weighted, last))
+        sums = estimated(tree, level_weighted_sums(tree, self._sums), last)
+        counts = design.encoding.decode(design.scale * sums)
         if size == 1:
             counts = counts[:, 0]
         else:

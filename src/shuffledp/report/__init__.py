@@ -1,6 +1,6 @@
 """Presentation of results: self-contained HTML pages, notebook fragments, lines in a terminal.
 
-The module itself is the `shuffledp.core.shown.Renderer` that ``shuffledp/__init__.py``
+The module itself is the renderer of `shuffledp.core.shown` that ``shuffledp/__init__.py``
 registers. The names below are loaded at first use.
 """
 
