@@ -328,14 +328,15 @@ def _refuse(
     is_bad = pl.any_horizontal(pl.all().is_null())
     place = int(rows.select(is_bad.arg_true().first()).collect().item())
     raw = frame.select(names).slice(place, 1).collect().row(0)
+    user, time, _ = rows.slice(place, 1).collect().row(0)
     where = f"row {place + 1:,} of {origin}"
-    for name, given, read in zip(names, raw, rows.slice(place, 1).collect().row(0), strict=True):
-        if given is None or (name == names[0] and read is None):
+    for name, given in zip(names, raw, strict=True):
+        if given is None or (name == names[0] and user is None):
             raise DataError(
                 f"{where} has nothing in column {name!r}: fill it, or leave the row out if the "
                 "value goes on as it was"
             )
-    if rows.slice(place, 1).collect()[_TIME][0] is None:
+    if time is None:
         raise DataError(
             f"{where} has time {raw[1]!r} in column {names[1]!r}, which is not written like the "
             "other times: write all of them in the same way"
