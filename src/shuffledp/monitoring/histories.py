@@ -552,7 +552,7 @@ def _whole(name: str, value: object) -> int:
 
 
 def _moments(texts: "pl.Expr") -> "pl.Expr":
-    """Return the dates or moments that texts name; null for those of no known format."""
+    """Return the dates or moments that texts name; null for texts of an unknown form."""
     bare = texts.str.strip_chars()
     return pl.coalesce(
         bare.str.to_datetime(form, time_unit="us", strict=False) for form in _FORMATS

@@ -118,7 +118,7 @@ class ExactLaw:
 
 
 def some(found: Iterable[_T]) -> list[_T]:
-    """Return what there is to check; raise `NothingToCheck` if there is nothing."""
+    """Return the items to check; raise `NothingToCheck` if there are none."""
     listed = list(found)
     if not listed:
         raise NothingToCheck
