@@ -21,7 +21,7 @@ from shuffledp.accounting.dummies import (
 )
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta
-from shuffledp.collection.dummies import accounted
+from shuffledp.collection.dummies import accounted, bins_of, expected_number
 from shuffledp.collection.questions.question import (
     Candidates,
     Laws,
@@ -251,8 +251,7 @@ def with_dummies(
             if question.expected_error(law, target.num_users) >= least:  # even without dummies
                 continue
             try:
-                num_bins = getattr(law, "domain_size", len(question.labels))
-                dummies = _least_laws(law, target, sender, num_bins)
+                dummies = _least_laws(law, target, sender)
             except InfeasibleTargetError as error:
                 failed = failed or error
                 continue
@@ -269,16 +268,17 @@ def with_dummies(
     return chosen
 
 
-def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bins: int) -> Laws:
+def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str) -> Laws:
     """Return the least dummies with which a randomizer meets the target; empty if it needs none."""
     if hasattr(randomizer, "profiles") or target.rounds > 1:
-        return _least_level_laws(randomizer, target, sender, num_bins)
+        return _least_level_laws(randomizer, target, sender)
     users = 1 if sender == "shuffler" else target.num_users
     goal: Any = {"num_users": users, "epsilon": target.epsilon}
     profile, most = randomizer.profile, target.most_dummies
     if account_delta(profile, with_lower=False, **goal).upper <= target.delta:
         return ()
     advice = f"or ask for coarser answers, or allow more than {most:,} with most_dummies=..."
+    (num_bins,) = bins_of(randomizer)
     widest = min(most // num_bins, LARGEST_HALF_WIDTH)
     if widest < 1:
         raise InfeasibleTargetError(
@@ -290,10 +290,10 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str, num_bi
         law = least_dummies(profile, **goal, **how)
     except InfeasibleTargetError as error:
         raise InfeasibleTargetError(f"{error}; {advice}") from None
-    return _affordable((law,), (num_bins,), target, advice)
+    return _affordable((law,), randomizer, target, advice)
 
 
-def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: int) -> Laws:
+def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
     """Return the least dummies of several messages (one law a level) or several rounds."""
     is_single, rounds = not hasattr(randomizer, "profiles"), target.rounds
     if sender == "users":
@@ -314,13 +314,12 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str, num_bins: in
         if found.epsilon_upper <= target.epsilon and even[0].variance < dummies[0].variance:
             dummies = even
     advice = f"or allow more than {target.most_dummies:,} with most_dummies=..."
-    sizes = (num_bins,) if is_single else randomizer.sizes
-    return _affordable(dummies, sizes, target, advice)
+    return _affordable(dummies, randomizer, target, advice)
 
 
-def _affordable(dummies: Laws, sizes: Sequence[int], target: Target, advice: str) -> Laws:
+def _affordable(dummies: Laws, randomizer: Any, target: Target, advice: str) -> Laws:
     """Return dummies unless they are too many."""
-    number = expected_dummies(dummies, sizes, target.num_users)
+    number = expected_number(dummies, randomizer, target.num_users)
     if number > target.most_dummies:
         raise InfeasibleTargetError(
             f"epsilon = {target.epsilon:g} at delta = {target.delta:g} needs {number:,.0f} dummies "
@@ -332,12 +331,6 @@ def _affordable(dummies: Laws, sizes: Sequence[int], target: Target, advice: str
 def _profiles(randomizer: Any) -> tuple[LocalProfile, ...]:
     """Return the profiles of the messages that a user sends in one round."""
     return getattr(randomizer, "profiles", None) or (randomizer.profile,)
-
-
-def expected_dummies(dummies: Laws, sizes: Sequence[int], num_users: int) -> float:
-    """Return the expected number of dummies in all; sizes are the numbers of bins of the laws."""
-    senders = num_users if dummies and dummies[0].sender == "users" else 1
-    return senders * sum(law.mean * size for law, size in zip(dummies, sizes, strict=False))
 
 
 def _error_of(choice: Alternative) -> float:

@@ -27,13 +27,26 @@ def protect_alone(laws: Laws) -> bool:
     return bool(laws) and laws[0].sender == "shuffler"
 
 
+def bins_of(randomizer: Any) -> tuple[int, ...]:
+    """Return the numbers of possible reports, of each level if each has a law of its own."""
+    return getattr(randomizer, "sizes", ()) or (randomizer.domain_size,)
+
+
+def expected_number(laws: Laws, randomizer: Any, num_users: int) -> float:
+    """Return the expected number of dummies in all."""
+    if not laws:
+        return 0
+    senders = num_users if laws[0].sender == "users" else 1
+    pairs = zip(laws, bins_of(randomizer), strict=True)
+    return senders * sum(law.mean * size for law, size in pairs)
+
+
 def draw_dummies(randomizer: Any, laws: Laws, entropy: Entropy, *, num_users: int) -> Any:
     """Return dummy reports, their numbers drawn for each possible report.
 
     With several laws each is for the possible reports of one level, in order.
     """
-    sizes = getattr(randomizer, "sizes", ()) or (randomizer.domain_size,)
-    how: Any = {"num_senders": num_users}
+    sizes, how = bins_of(randomizer), {"num_senders": num_users}
     drawn = [law.draw(size, entropy, **how) for law, size in zip(laws, sizes, strict=True)]
     codes = np.arange(sum(sizes), dtype=code_type(sum(sizes)))
     return np.repeat(codes, np.concatenate(drawn))

@@ -20,7 +20,7 @@ from shuffledp.collection.cautions import (
     without_shuffler,
 )
 from shuffledp.collection.choices import Alternative, Target
-from shuffledp.collection.dummies import require_given, require_plannable
+from shuffledp.collection.dummies import expected_number, require_given, require_plannable
 from shuffledp.collection.liars import Influenced, require_number
 from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.question import (
@@ -228,9 +228,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     @property
     def expected_dummies(self) -> float:
         """Expected number of dummies in all."""
-        size = getattr(self.randomizer, "domain_size", len(self.domain))
-        sizes = getattr(self.randomizer, "sizes", (size,))
-        return choices.expected_dummies(self.dummies, sizes, self.num_users)
+        return expected_number(self.dummies, self.randomizer, self.num_users)
 
     @property
     def runner_up(self) -> Alternative | None:
