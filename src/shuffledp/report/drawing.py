@@ -84,8 +84,6 @@ class Line:
     x: tuple[float, ...] = ()
     dash: str = "solid"
     width: float = 2.0
-    note: str = ""
-    up: bool = True  # True if numbers are rounded up
     band: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
     @property
@@ -131,7 +129,7 @@ def lines_figure(
     for each in lines:
         level = dict.fromkeys(places, each.y[0])
         values = dict(zip(each.x, each.y, strict=True)) if each.x else level
-        columns.append([_number(values.get(place), each) for place in places])
+        columns.append([_number(values.get(place)) for place in places])
     legend = {each.name: each for each in lines}
     return Figure(
         name=name,
@@ -174,11 +172,11 @@ def isolated(text: str, limit: int) -> str:
     return f"\u2068{shorten(text, limit)}\u2069"
 
 
-def _number(value: float | None, of: Line) -> str:
-    """Return a value as text; a dash for a missing one."""
+def _number(value: float | None) -> str:
+    """Return a value as text, rounded up; a dash for a missing one."""
     if value is None or not math.isfinite(value):
         return "-"
-    return rounded(value, up=of.up, digits=5)
+    return rounded(value, up=True, digits=5)
 
 
 # --------------------------------------------------------------------- axes
@@ -325,7 +323,7 @@ class Plot:
             name, unit = isolated(line.name, 60), self.x.axis.title
             for point, x, y in zip(points, line.x, line.y, strict=False):
                 if point is not None:
-                    title = f"{name}\n{x:,.6g} {unit}\n{_number(y, line)}"
+                    title = f"{name}\n{x:,.6g} {unit}\n{_number(y)}"
                     place = {"cx": point[0], "cy": point[1], "r": 2.5}
                     self._add("circle", "point", f"fill:{line.colour}", title, **place)
 
