@@ -122,13 +122,21 @@ def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
 
 def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
     """Return monitoring and its alternatives; errors are root mean squares."""
-    compared = planned.comparison
+    compared, num_users = planned.comparison, planned.num_users
     own = None, planned.local.upper, planned.central.upper
-    rows = [
-        ("this plan: monitoring", compared.standard_error, *own),
-        ("this plan, once all reports are there", compared.smoothed_standard_error, *own),
+
+    def row(
+        name: str, error: float, least: float | None, local: float, central: float
+    ) -> tuple[str, ...]:
+        not_below = "-" if least is None else _error(least, num_users)[0]
+        losses = (rounded(each, up=True, digits=4) for each in (local, central))
+        return name, *_error(error, num_users), not_below, *losses
+
+    return [
+        row("this plan: monitoring", compared.standard_error, *own),
+        row("this plan, once all reports are there", compared.smoothed_standard_error, *own),
         *(
-            (
+            row(
                 each.name.replace("few answers", counted(each.answers_per_user, "answer")),
                 each.standard_error,
                 each.least_standard_error,
@@ -137,16 +145,6 @@ def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
             )
             for each in compared.collections
         ),
-    ]
-    return [
-        (
-            name,
-            *_error(error, planned.num_users),
-            "-" if least is None else _error(least, planned.num_users)[0],
-            rounded(local, up=True, digits=4),
-            rounded(central, up=True, digits=4),
-        )
-        for name, error, least, local, central in rows
     ]
 
 
