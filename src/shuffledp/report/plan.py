@@ -21,16 +21,11 @@ def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
             f"epsilon <= {rounded(plan.guarantee.epsilon_upper, up=True)}",
             f"proved upper bound, at delta = {given(plan.target_delta)}",
         ),
-        (
-            "Without the shuffler",
-            *wording.local_figure(plan.randomizer.profile, rounds=plan.rounds),
-        ),
+        ("Without the shuffler", *wording.local_figure(plan.randomizer.profile)),
         (
             "Standard error",
             wording.error_text(plan, plan.expected_standard_error),
-            "; at most ".join(
-                [f"expected, {plan.question.expected_for}", *wording.worst_error(plan)]
-            ),
+            f"expected, {plan.question.expected_for}",
         ),
         ("Users", f"{plan.num_users:,}", plan.randomizer.name),
     )
@@ -47,11 +42,11 @@ def figure_of_errors(plan: Plan) -> Figure:
         is_near = error <= most
         bars.append(
             Bar(
-                label=wording.choice_name(each),
+                label=each.randomizer.name,
                 value=error if is_near else 0.0,
                 text=wording.error_text(plan, error) if is_near else "more than 20 times the least",
                 colour="var(--accent)" if each is plan else "var(--accent-soft)",
-                title=f"{_title(each)}\n"
+                title=f"{wording.randomizer_title(each.randomizer)}\n"
                 f"\u03b5\u2080 = {rounded(each.randomizer.epsilon0, up=True)}\n"
                 f"{each.randomizer.num_report_bytes:,} bytes a report",
             )
@@ -65,12 +60,6 @@ def figure_of_errors(plan: Plan) -> Figure:
             "below holds the same numbers."
         ),
     )
-
-
-def _title(choice: Any) -> str:
-    """Return the full name of a choice's randomizer, and the sender of its dummies."""
-    title = wording.randomizer_title(choice.randomizer)
-    return f"{title}, {wording.choice_name(choice)}" if choice.dummies else title
 
 
 # --------------------------------------------------------------------- known deployments

@@ -121,13 +121,11 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     """Return the strip of four figures on top: both guarantees first."""
     guarantee = result.guarantee
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    profile = result.randomizer.profile
-    limits, central = "odds up to {}, right guess up to {}", "proved upper bound"
+    central = "proved upper bound"
     if math.isfinite(epsilon):
-        central += ": " + limits.format(odds_factor(epsilon), best_guess(epsilon, delta))
-    local = f"no limit: {wording.TOGETHER}"
-    if math.isfinite(profile.epsilon0):
-        local = limits.format(*wording.local_limits(profile, rounds=result.rounds)[1:])
+        odds, guess = odds_factor(epsilon), best_guess(epsilon, delta)
+        central += f": odds up to {odds}, right guess up to {guess}"
+    local = wording.local_figure(result.randomizer.profile, rounds=result.rounds)
     shuffled = f"{result.shuffler} shuffler"
     if result.dummies:
         shuffled += f", {counted(result.num_dummies, 'dummy report')}"
@@ -135,7 +133,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     return [
         ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
         ("Failure chance", f"delta <= {shown_delta}", "for each user"),
-        ("Without the shuffler", wording.local_loss(profile, rounds=result.rounds), local),
+        ("Without the shuffler", *local),
         ("Users", f"{result.num_users:,}", shuffled),
     ]
 

@@ -201,7 +201,7 @@ def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
     if math.isinf(profile.epsilon0):
         text = f"Answers were not randomized: {wording.TOGETHER}, and nothing would protect it."
         return shuffle.failure[0], text
-    _, odds, guess = wording.local_limits(profile, rounds=result.rounds)
+    odds, guess = wording.local_limits(profile, rounds=result.rounds)
     loss = wording.local_loss(profile, rounds=result.rounds)
     exception = ""
     if profile.delta0 != 0.0:

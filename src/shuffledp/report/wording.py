@@ -287,47 +287,41 @@ def guarantee_text(guarantee: Guarantee) -> str:
     return f"epsilon <= {epsilon} at delta <= {delta}"
 
 
-def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str, str]:
-    """Return local epsilon, largest factor of the odds, and probability of a right guess.
+def local_limits(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str]:
+    """Return the largest factor of the odds, and the probability of a right guess, rounded up.
 
-    For an adversary who sees the sender of each report, of all rounds together. All are rounded up;
-    the guess is between two answers that seemed equally likely, as for the central guarantee, and
-    not among all answers, as in `Result.without_shuffler`.
+    For an adversary who sees the sender of each report, of all rounds together. The guess is
+    between two answers that seemed equally likely, as for the central guarantee, and not among all
+    answers, as in `Result.without_shuffler`.
     """
     epsilon0, delta0 = rounds * profile.epsilon0, min(1.0, rounds * profile.delta0)
-    return rounded(epsilon0, up=True), odds_factor(epsilon0), best_guess(epsilon0, delta0)
-
-
-def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
-    """Return `local_limits` on one line."""
-    if math.isinf(profile.epsilon0):
-        return f"no local noise: {TOGETHER}"
-    epsilon0, odds, guess = local_limits(profile, rounds=rounds)
-    return (
-        f"{_loss_name(rounds)} = {epsilon0}: odds change by up to {odds}, "
-        f"a guess between two answers is right up to {guess}"
-    )
+    return odds_factor(epsilon0), best_guess(epsilon0, delta0)
 
 
 def local_loss(profile: LocalProfile, *, rounds: int = 1) -> str:
     """Return the local privacy loss of all rounds, for display beside a randomizer's name."""
     if math.isinf(profile.epsilon0):
         return "no local noise"
-    return f"{_loss_name(rounds)} = {rounded(rounds * profile.epsilon0, up=True)}"
+    name = "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"
+    return f"{name} = {rounded(rounds * profile.epsilon0, up=True)}"
 
 
 def local_figure(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str]:
-    """Return `local_loss`, and its meaning in a few words."""
+    """Return the local loss and its meaning, for a strip of figures."""
     meaning = TOGETHER
     if math.isfinite(profile.epsilon0):
-        _, odds, guess = local_limits(profile, rounds=rounds)
+        odds, guess = local_limits(profile, rounds=rounds)
         meaning = f"odds up to {odds}, right guess up to {guess}"
     return local_loss(profile, rounds=rounds), meaning
 
 
-def _loss_name(rounds: int) -> str:
-    """Return the name of the local loss of all rounds."""
-    return "epsilon0" if rounds == 1 else f"epsilon of {rounds:,} rounds"
+def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
+    """Return the local loss and its meaning on one line."""
+    meaning = TOGETHER
+    if math.isfinite(profile.epsilon0):
+        odds, guess = local_limits(profile, rounds=rounds)
+        meaning = f"odds change by up to {odds}, a guess between two answers is right up to {guess}"
+    return f"{local_loss(profile, rounds=rounds)}: {meaning}"
 
 
 def true_answers(collected_by: str, *, is_bare: bool) -> str:
@@ -460,7 +454,10 @@ def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
     """
     about_users = error_text(plan, plan.expected_standard_error)
     about_population = error_text(plan, plan.expected_population_standard_error)
-    worst = [("worst case", f"standard error {each}") for each in worst_error(plan)]
+    worst, error = [], plan.worst_standard_error
+    if error is not None:
+        text = f"standard error {error_text(plan, error)}, whatever the answers"
+        worst = [("worst case", text)]
     frequent, at_frequency = frequent_name(plan), plan.frequent_error()
     if frequent and at_frequency is not None:
         worst = [(frequent, f"standard error {error_text(plan, at_frequency)} expected")]
@@ -484,12 +481,6 @@ def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
     from shuffledp.report import discovery
 
     return discovery.rows(findings)
-
-
-def worst_error(plan: "Plan") -> list[str]:
-    """Return the standard error in the worst case, if the expected one is for another case."""
-    worst = plan.worst_standard_error
-    return [] if worst is None else [f"{error_text(plan, worst)}, whatever the answers"]
 
 
 def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[tuple[str, str]]:
