@@ -146,13 +146,12 @@ def test_blocks_are_given_once():
 
 
 def test_nothing_is_taken_or_given_after_closing():
-    shuffle = ExternalShuffle(dtype=np.int64, entropy=Entropy.from_seed(0))
-    shuffle.close()
+    with ExternalShuffle(dtype=np.int64, entropy=Entropy.from_seed(0)) as shuffle:
+        pass
     with pytest.raises(ShuffledpError, match="were asked for"):
         shuffle.add(np.arange(3))
     with pytest.raises(ShuffledpError, match="were asked for"):
         iter(shuffle)
-    shuffle.close()
 
 
 @pytest.mark.parametrize(

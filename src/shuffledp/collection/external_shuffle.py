@@ -92,16 +92,13 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         self._is_taking_rows = False
         return self._blocks()
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         """Free the memory and the scratch file, and lose their contents."""
         self._is_taking_rows = False
         self._batch = self._split = self._batch[:0].copy()
         self._num_held = 0
         if self._file is not None:
             self._file.close()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _spill(self) -> None:
         """Split the batch into buckets and append them to the scratch file, made if needed."""

@@ -12,6 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least
@@ -41,7 +42,7 @@ class Attack:
 
 
 class Influenced:
-    """Effects of dishonest users, for a plan and for a result."""
+    """Labels, local guarantee and effects of dishonest users, of a plan or a result."""
 
     __slots__ = ()
 
@@ -51,6 +52,17 @@ class Influenced:
     shuffling: Any
     num_users: int
     dishonest: int | None
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """Labels of the estimates: the possible answers, or the names of the columns."""
+        labels: tuple[str, ...] = self.question.labels
+        return labels
+
+    @property
+    def without_shuffler(self: Any) -> WithoutShuffler:
+        """Guarantee against an adversary who sees the sender of each report."""
+        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
     def num_dishonest(self) -> int:

@@ -14,11 +14,7 @@ from typing import Any, Generic, SupportsIndex
 
 from shuffledp.accounting.calibration import LARGEST_EPSILON0
 from shuffledp.collection import choices
-from shuffledp.collection.cautions import (
-    WithoutShuffler,
-    plan_cautions,
-    without_shuffler,
-)
+from shuffledp.collection.cautions import plan_cautions
 from shuffledp.collection.choices import Alternative, Target
 from shuffledp.collection.dummies import expected_number, require_given, require_plannable
 from shuffledp.collection.liars import Influenced, require_number
@@ -117,11 +113,6 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     _makers: Candidates = field(repr=False, compare=False)
 
     @property
-    def domain(self) -> tuple[str, ...]:
-        """Labels of the estimates: the possible answers, or the names of the columns."""
-        return self.question.labels
-
-    @property
     def expected_standard_error(self) -> float:
         """Standard error of an estimate about these users: randomization alone, values held fixed.
 
@@ -145,11 +136,6 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     def _repeated(self) -> int:
         """Number of times the whole question is asked: once if it has rounds of its own."""
         return 1 if self.question.has_rounds else self.rounds
-
-    @property
-    def without_shuffler(self) -> WithoutShuffler:
-        """Guarantee against an adversary who sees the sender of each report."""
-        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
-from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.collection.shuffling import Releasing
@@ -197,16 +196,6 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         """Root mean square of the standard errors about these users, as a plan expects them."""
         return self.estimates.root_mean_square_error
 
-    @property
-    def domain(self) -> tuple[str, ...]:
-        """Labels of the estimates: the possible answers, or the names of the columns."""
-        return self.question.labels
-
-    @property
-    def without_shuffler(self) -> "WithoutShuffler":
-        """Guarantee against an adversary who sees the sender of each report."""
-        return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
-
     def columns(self) -> dict[str, list[Any]]:
         """Return the estimates by column: ``value``, and the columns of ``estimates``."""
         values = self.estimates.columns().items()
@@ -345,33 +334,25 @@ def central_model(
     over n is subtracted evenly, which leaves 1 - 1/k of the variance; for k = 2 there is one
     total. Discrete Laplace noise of scale b has the variance 1 / (2 sinh^2(1 / (2 b))).
     """
+    k, scale = len(question.labels), question.central_sensitivity
     if is_least and question.has_one_label:
-        return _least_central_model(
-            question, epsilon / rounds, error * num_users, num_users, rounds
+        scale, share = (1.0, 1.0) if k == 2 else (scale, 1.0 - 1.0 / k)
+        deviation = math.sqrt(0.5 * share)  # times 1 / sinh(epsilon / (2 scale))
+        spread = math.sinh(min(0.5 * (epsilon / rounds) / scale, 700.0))
+        loss = (
+            2.0 * scale * rounds * math.asinh(deviation / (error * num_users))
+            if error
+            else math.inf
         )
-    sensitivity = question.central_sensitivity
-    product = math.sqrt(2.0) * sensitivity * rounds / num_users
+        return ModelComparison(
+            epsilon_for_same_error=loss,
+            standard_error_at_same_epsilon=deviation / spread / num_users,
+            mechanism=f"discrete Laplace noise of scale {scale:g}/epsilon on the totals of a "
+            "trusted curator, less what is known to be wrong with their sum",
+        )
+    product = math.sqrt(2.0) * scale * rounds / num_users
     return ModelComparison(
         epsilon_for_same_error=product / error if error else math.inf,
         standard_error_at_same_epsilon=product / epsilon if epsilon else math.inf,
-        mechanism=f"Laplace noise of scale {sensitivity:.6g}/epsilon on each total of a trusted "
-        "curator",
-    )
-
-
-def _least_central_model(
-    question: Question, epsilon: float, error: float, num_users: int, rounds: int
-) -> ModelComparison:
-    """Return the same for discrete Laplace noise, whose sum over the answers is known to be 0."""
-    k, sensitivity = len(question.labels), question.central_sensitivity
-    scale, share = (1.0, 1.0) if k == 2 else (sensitivity, 1.0 - 1.0 / k)
-    deviation = math.sqrt(0.5 * share)  # times 1 / sinh(epsilon / (2 scale))
-    same = 2.0 * scale * rounds * math.asinh(deviation / error) if error else math.inf
-    return ModelComparison(
-        epsilon_for_same_error=same,
-        standard_error_at_same_epsilon=deviation
-        / math.sinh(min(0.5 * epsilon / scale, 700.0))
-        / num_users,
-        mechanism=f"discrete Laplace noise of scale {scale:g}/epsilon on the totals of a trusted "
-        "curator, less what is known to be wrong with their sum",
+        mechanism=f"Laplace noise of scale {scale:.6g}/epsilon on each total of a trusted curator",
     )
