@@ -187,6 +187,7 @@ def run(  # noqa: PLR0913  # one keyword an option
         shuffling,
         guarantee.assuming(*held, *column.cautions),
         (*shortfall, *column.cautions, *getattr(estimates, "cautions", ())),
+        what="run",
         aggregate=aggregate,
         num_seen=estimates.num_users,
         report=on_progress or no_progress,
@@ -302,8 +303,11 @@ def estimate(  # noqa: PLR0913  # one keyword an option
         from shuffledp.collection.report_files import open_reports
 
         reports = open_reports(reports, plan=plan, missing=missing, **ways)
-    from_table = reports if isinstance(reports, Collected) else None
-    reports = reports if from_table is None else from_table.aggregate
+    given = reports
+    if not isinstance(given, Collected):
+        by = getattr(given, "collected_by", "devices")
+        given = Collected(given, by, (_drawn_by_users(plan.randomizer),), what="estimate")
+    reports = given.aggregate
     is_counted = isinstance(reports, Counts | Sums)
     known = getattr(reports, "num_reports" if is_counted else "num_users", None)
     told = added.told_users(plan.dummies, known, num_users)
@@ -325,18 +329,13 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     if plan.question.has_rounds:  # the texts found are the labels
         asked: Any = plan.question
         plan = replace(plan, question=replace(asked, found=getattr(estimates, "texts", ())))
-    drawn = (_drawn_by_users(plan.randomizer),) if from_table is None else from_table.assumptions
-    drawn += getattr(plan.randomizer, "assumptions", ())
-    guarantee = guarantee.assuming(*drawn)
-    how = {"what": "estimate", "interval_about": options.interval_about}
-    if dishonest is not None:
-        how["dishonest"] = require_number(dishonest, estimates.num_users)
-    how["num_seen"] = estimates.num_users
-    how["collected_by"] = getattr(from_table or reports, "collected_by", "devices")
-    if from_table is not None:
-        how |= {"what": "run", "seed": from_table.seed}
-        shortfall = (*shortfall, *from_table.cautions)
-    return _result(plan, estimates, shuffling, guarantee, shortfall, aggregate=aggregate, **how)
+    number = estimates.num_users
+    liars = None if dishonest is None else require_number(dishonest, number)
+    how = {"what": given.what, "collected_by": given.collected_by, "seed": given.seed}
+    how |= {"interval_about": options.interval_about, "dishonest": liars, "num_seen": number}
+    guarantee = guarantee.assuming(*given.assumptions, *getattr(plan.randomizer, "assumptions", ()))
+    notes = (*shortfall, *given.cautions)
+    return _result(plan, estimates, shuffling, guarantee, notes, aggregate=aggregate, **how)
 
 
 def _column(
@@ -356,13 +355,14 @@ def _column(
 
 
 class Collected(NamedTuple):
-    """Counts of reports that an engine drew from a table, with the assumptions about them."""
+    """Reports, or their counts if an engine drew them from a table, with assumptions about them."""
 
-    aggregate: Counts | Sums
+    aggregate: Any
     collected_by: str
     assumptions: tuple[str, ...]
-    cautions: tuple[str, ...]
-    seed: int | None
+    cautions: tuple[str, ...] = ()
+    seed: int | None = None
+    what: str = "run"
 
 
 def _drawn_by_users(law: LocalRandomizer) -> str:
@@ -389,7 +389,7 @@ def _result(
     guarantee: Guarantee,
     notes: tuple[str, ...],
     *,
-    what: str = "run",
+    what: str,
     aggregate: Any,
     num_seen: int,
     report: Progress = no_progress,
@@ -467,8 +467,8 @@ def collect(  # noqa: PLR0913  # as `run`
         if shuffle is None or num_randomized != num_users:
             raise DataError(f"blocks held {num_randomized:,} values, not num_users = {num_users:,}")
         if dummies:
-            how: Any = {"num_users": num_users}
-            shuffle.add(added.draw_dummies(randomizer, dummies, entropy.spawn(), **how))
+            own = entropy.spawn()
+            shuffle.add(added.draw_dummies(randomizer, dummies, own, num_users=num_users))
         fingerprint = randomizer.fingerprint
         stream = (Reports(data=data, fingerprint=fingerprint) for data in shuffle)
         if sink is None:
