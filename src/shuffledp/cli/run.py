@@ -307,7 +307,7 @@ def _print_result(result: "sdp.Result", out: Path, left: float | None = None) ->
     facts = [] if result.dummies else [("no shuffler", line)]
     if guessed is not None and (line := run_line(guessed)):
         facts.append(("best guess", line))
-    facts += words_of_result(result).rows()
+    facts += words_of_result(result).rows
     if left is not None:
         facts.append(("ledger", f"epsilon {rounded(left, up=False)} is left of the budget"))
     print_estimates(result, facts, out)

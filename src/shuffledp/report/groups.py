@@ -5,70 +5,52 @@ corrected form. They follow from alpha alone, so that they hold for noise on pla
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from shuffledp.groups.facts import DisplacementFacts, GroupFacts, MallowsFacts
 from shuffledp.report.formatting import percent, rounded
 from shuffledp.report.shuffles import ShuffleWords
 
+_NOTICES = {
+    "mallows": "The randomized answers are mixed among participants who are alike in public "
+    "respects, such as where they live.",
+    "displacement": "Each randomized answer is moved to a random place near the participant's.",
+}
+
 _KINDS = {"kendall": "Kendall's", "hamming": "Hamming", "cayley": "Cayley"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MallowsWords(ShuffleWords):
-    """Words about a shuffle within groups."""
-
-    facts: GroupFacts | None = None
-
-    notice: ClassVar[str] = (
-        "The randomized answers are mixed among participants who are alike in public respects, "
-        "such as where they live."
-    )
-    template: ClassVar[str] = "groups.html"
-    section: ClassVar[tuple[str, str]] = ("groups", "Shuffled within groups")
-
-    @property
-    def done(self) -> str:
-        """Clause about the treatment of the reports."""
-        return "a shuffler mixed the reports within groups"
-
-    def paragraphs(self) -> tuple[tuple[str, str], ...]:
-        """Return the ordinal guarantee in plain words."""
-        return () if self.facts is None else group_paragraphs(self.facts)
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Return names and values for the terminal."""
-        return [] if self.facts is None else [*group_rows(self.facts), *shuffle_rows(self.facts)]
-
-    def values(self) -> dict[str, Any]:
-        """Return the values of the template."""
-        assert self.facts is not None  # noqa: S101  # narrows the type
-        facts = self.facts
+def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
+    """Return the words about a shuffle within groups, or about noise on places."""
+    known: dict[str, Any] = {}
+    if facts is not None:
+        groups, shuffle = group_rows(facts), shuffle_rows(facts)
         orders = facts.orders_tried if isinstance(facts, MallowsFacts) else ()
-        return {
-            "groups": group_rows(facts),
-            "shuffle": shuffle_rows(facts),
-            "stays": [  # within the largest group
-                (
-                    each.name,
-                    f"{each.size:,}",
-                    f"at least {percent(each.eta, 1)}",
-                    f"{each.delta:.3g}",
-                    f"{percent(each.confidence, 0)} confidence",
-                )
-                for each in facts.preservation
-            ],
-            "orders": [(name, f"{number:,}") for name, number in orders],
+        known = {
+            "paragraphs": group_paragraphs(facts),
+            "rows": (*groups, *shuffle),
+            "values": {
+                "groups": groups,
+                "shuffle": shuffle,
+                "stays": [  # within the largest group
+                    (
+                        each.name,
+                        f"{each.size:,}",
+                        f"at least {percent(each.eta, 1)}",
+                        f"{each.delta:.3g}",
+                        f"{percent(each.confidence, 0)} confidence",
+                    )
+                    for each in facts.preservation
+                ],
+                "orders": [(name, f"{number:,}") for name, number in orders],
+            },
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplacementWords(MallowsWords):
-    """Words about noise on places."""
-
-    notice: ClassVar[str] = (
-        "Each randomized answer is moved to a random place near the participant's."
+    return ShuffleWords(
+        notice=_NOTICES[shuffler],
+        done="a shuffler mixed the reports within groups",
+        template="groups.html",
+        section=("groups", "Shuffled within groups"),
+        **known,
     )
 
 

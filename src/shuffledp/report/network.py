@@ -1,61 +1,35 @@
 """Words and tables about exchanges along a graph."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from shuffledp.network.facts import ExchangeFacts, NetworkFacts
 from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
 from shuffledp.report.shuffles import ShuffleWords
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkWords(ShuffleWords):
-    """Words about an exchange along a graph."""
-
-    facts: NetworkFacts | None = None
-
-    notice: ClassVar[str] = (
-        "The randomized answers are passed on at random from participant to participant, "
-        "encrypted, before they are handed in."
-    )
-    failure: ClassVar[tuple[str, str]] = (
-        "If reports are followed on their way.",
-        "before it was passed on",
-    )
-    template: ClassVar[str] = "network.html"
-    section: ClassVar[tuple[str, str]] = ("network", "Network shuffle")
-
-    @property
-    def done(self) -> str:
-        """Clause about the treatment of the reports."""
-        how = "" if self.collected_by == "devices" else ", as simulated on one machine,"
-        return (
-            f"neighbours in a network passed the reports on{how} until nobody knew whose they were"
-        )
-
-    def seen(self, num_users: int) -> str:
-        """Return the adversary's view."""
-        del num_users
-        return "all reports handed in, and who handed in which,"
-
-    def paragraphs(self) -> tuple[tuple[str, str], ...]:
-        """Return the trust assumptions."""
-        if self.facts is None:
-            return ()
-        return (network_paragraph(self.facts, collected_by=self.collected_by),)
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Return names and values for the terminal."""
-        return [] if self.facts is None else [*network_rows(self.facts), *walk_rows(self.facts)]
-
-    def values(self) -> dict[str, Any]:
-        """Return the values of the template."""
-        assert self.facts is not None  # noqa: S101  # narrows the type
-        return {
-            "network": network_rows(self.facts),
-            "walk": walk_rows(self.facts),
-            "is_exchange": isinstance(self.facts, ExchangeFacts),
+def words(_: str, facts: NetworkFacts | None, *, collected_by: str) -> ShuffleWords:
+    """Return the words about an exchange along a graph."""
+    how = "" if collected_by == "devices" else ", as simulated on one machine,"
+    known: dict[str, Any] = {}
+    if facts is not None:
+        network, walk = network_rows(facts), walk_rows(facts)
+        is_exchange = isinstance(facts, ExchangeFacts)
+        known = {
+            "paragraphs": (network_paragraph(facts, collected_by=collected_by),),
+            "rows": (*network, *walk),
+            "values": {"network": network, "walk": walk, "is_exchange": is_exchange},
         }
+    return ShuffleWords(
+        notice="The randomized answers are passed on at random from participant to participant, "
+        "encrypted, before they are handed in.",
+        done=f"neighbours in a network passed the reports on{how} until nobody knew whose they "
+        "were",
+        seen="all reports handed in, and who handed in which,",
+        failure=("If reports are followed on their way.", "before it was passed on"),
+        template="network.html",
+        section=("network", "Network shuffle"),
+        **known,
+    )
 
 
 def network_rows(facts: NetworkFacts) -> list[tuple[str, str]]:

@@ -90,7 +90,7 @@ def privacy_statement(result: Result) -> Statement:
     num_users = result.num_users if is_for_any else guarantee.num_users
     paragraphs = [
         _what_reports_reveal(result, shuffle),
-        *shuffle.paragraphs(),
+        *shuffle.paragraphs,
         *dummies.paragraphs(result),
         exception_paragraph(
             guarantee.delta_upper,
@@ -137,7 +137,7 @@ def _what_reports_reveal(result: Result, shuffle: ShuffleWords) -> Paragraph:
     """Explain epsilon as a change of odds and as a guess."""
     guarantee, title = result.guarantee, "What the reports reveal."
     epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    seen = shuffle.seen(result.num_shuffled)
+    seen = shuffle.seen or f"all {result.num_shuffled:,} shuffled reports"
     adversary = f"An adversary who sees {seen} and knows everyone else's answer"
     if math.isinf(epsilon):
         return title, f"{adversary} may learn a person's answer: no finite epsilon is proved."
