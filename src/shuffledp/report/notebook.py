@@ -15,7 +15,8 @@ from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
 from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import brief, given, rounded, shorten
-from shuffledp.report.page import further_tables, render
+from shuffledp.report.page import render
+from shuffledp.report.run import further_tables
 from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
 
 _MOST_ROWS = 20  # of the table; the report and result.estimates have all

@@ -9,7 +9,6 @@ from functools import cache, partial, singledispatch
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
@@ -17,10 +16,6 @@ from markupsafe import Markup
 from shuffledp._version import __version__
 from shuffledp.collection.output import whole_file
 from shuffledp.report import formatting
-
-if TYPE_CHECKING:
-    from shuffledp.collection.result import Result
-    from shuffledp.report.further import Table
 
 # Module with the page of each class of subjects; loaded on demand.
 _MODULES = {
@@ -137,13 +132,3 @@ def render_page(template: str, **facts: object) -> str:
     assert environment.loader is not None  # noqa: S101  # narrows the type
     style = environment.loader.get_source(environment, "report.css")[0]
     return render(template, style=Markup(style), **facts)  # noqa: S704  # our own
-
-
-def further_tables(result: "Result") -> "list[Table]":
-    """Return tables of columns, from a module that few runs load; empty for other estimates."""
-    tested = getattr(result.estimates, "associations", None)
-    if tested is None:
-        return []
-    from shuffledp.report.further import tables
-
-    return tables(result, tested)

@@ -1,8 +1,9 @@
-"""Report of a run: values of its template."""
+"""Report of a run: values of its template, its charts, and tables beside the estimates."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
@@ -18,9 +19,18 @@ from shuffledp.report.drawing import (
     isolated,
     lines_figure,
 )
-from shuffledp.report.formatting import best_guess, brief, counted, odds_factor, shorten
+from shuffledp.report.formatting import (
+    best_guess,
+    brief,
+    counted,
+    decimals_for,
+    odds_factor,
+    percent,
+    shorten,
+    shown_label,
+)
 from shuffledp.report.leakage import leakage_facts
-from shuffledp.report.page import further_tables, page_html, render_page
+from shuffledp.report.page import page_html, render_page
 from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
@@ -186,11 +196,66 @@ def figure_of_cumulative(result: Result) -> Figure | None:
             result.quantiles, wording.quantile_facts(result), strict=True
         )
     ]
-    percent = f"{100.0 * estimates.confidence:g}%"
     return lines_figure(
         "chart-cumulative",
         lines,
         x=Axis(title=result.about.column or getattr(result.question, "name", "")),
         y=Axis(title="share of users below", is_share=True, has_zero=True),
-        band=f"{percent} simultaneous intervals",
+        band=f"{100.0 * estimates.confidence:g}% simultaneous intervals",
     )
+
+
+# --------------------------------------------------------------------- further tables
+class Table(NamedTuple):
+    """A table with labels from users in its first column and in its headings."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    #: True if terminals show it, too.
+    is_short: bool = False
+
+
+def further_tables(result: Result) -> list[Table]:
+    """Return the associations of columns, and their cross-tables; empty for other estimates."""
+    tested = getattr(result.estimates, "associations", None)
+    if tested is None:
+        return []
+    question: Any = result.question
+    about = result.interval_about
+    errors, low, high = wording.errors_and_ends(result, about=about)
+    decimals = decimals_for([100.0 * error for error in errors])
+    texts = (
+        [percent(each, decimals) for each in column]
+        for column in (wording.main_estimates(result), low, high)
+    )
+    every = (f"{value} ({least} to {most})" for value, least, most in zip(*texts, strict=True))
+    cells = islice(every, question.num_margins, None)
+    found, names = [], dict(question.domains)
+    rows: list[tuple[str, ...]]
+    if tested:
+        rows = [
+            (
+                f"{shown_label(each.first)} and {shown_label(each.second)}",
+                f"{each.chi_square:.2f}",
+                str(each.degrees_of_freedom),
+                chance(each.p_value),
+            )
+            for each in tested
+        ]
+        title = "Association of each pair, as if these users were a sample of a population"
+        headings = ("Pair", "Chi-square", "Degrees of freedom", "p-value")
+        found.append(Table(title, headings, rows, is_short=True))
+    interval = wording.interval_name(result, about=about)
+    for one, other in question.pairs:
+        rows = [(shown_label(label), *islice(cells, len(names[other]))) for label in names[one]]
+        title = f"{shown_label(one)} by {shown_label(other)}, with {interval}s"
+        found.append(Table(title, (one, *map(shown_label, names[other])), rows))
+    return found
+
+
+def chance(p_value: float | None) -> str:
+    """Return a p-value, or the reason why there is none."""
+    if p_value is None:
+        return "too few reports in some cell"
+    return "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
