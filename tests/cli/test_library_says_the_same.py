@@ -14,8 +14,7 @@ from shuffledp.collection.result import About
 from shuffledp.groups import DisplacementShuffling, Grouping, GroupShuffling
 from shuffledp.network import NetworkMixing
 from shuffledp.network.run import NetworkPlan, read_network
-from shuffledp.report import privacy_statement
-from shuffledp.report.page import page_html
+from shuffledp.report import page_html, privacy_statement
 
 QUESTION, NUM_USERS = sdp.Categories(["yes", "no"]), 60
 HOW = {"epsilon0": 2.0, "delta": 1e-5}

@@ -14,9 +14,8 @@ from shuffledp.collection.output import write_results
 from shuffledp.collection.result import COLLECTED_BY
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.report import privacy_statement, terminal_text
+from shuffledp.report import page_html, privacy_statement, terminal_text
 from shuffledp.report.explain import FORMS, read_record
-from shuffledp.report.page import page_html
 
 OWN_DEVICE = ("randomized their own value", "own devices", "leaves your device", "each user alone")
 

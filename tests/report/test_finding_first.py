@@ -7,8 +7,7 @@ import pytest
 import shuffledp as sdp
 from shuffledp.cli.main import main
 from shuffledp.core.errors import ParameterError
-from shuffledp.report import terminal_text
-from shuffledp.report.page import page_html
+from shuffledp.report import page_html, terminal_text
 from shuffledp.report.run import figure_of_estimates
 from shuffledp.report.wording import estimate_table
 

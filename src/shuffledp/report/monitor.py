@@ -23,7 +23,7 @@ from shuffledp.report.formatting import (
     odds_factor,
     rounded,
 )
-from shuffledp.report.page import page_html, render_page
+from shuffledp.report.page import render_page
 from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
 from shuffledp.report.wording import guarantee_facts
 
@@ -209,8 +209,8 @@ class Curve(NamedTuple):
     truth: NDArray[np.float64]
 
 
-@page_html.register
-def _(subject: MonitorView) -> str:
+def page(subject: MonitorView) -> str:
+    """Return the whole page about a monitored statistic."""
     result = subject.result
     num, curves = result.design.periods, curves_of(result)
     rows, value = table_rows(result), ("Value",) if result.values else ()

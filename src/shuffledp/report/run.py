@@ -1,11 +1,14 @@
-"""Report of a run: values of its template, its charts, and tables beside the estimates."""
+"""Pages: the one of a run, with its charts and its tables beside the estimates, and others."""
 
 import math
 from collections.abc import Sequence
 from itertools import islice
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shuffledp.collection.leakage import leakage_of
+from shuffledp.collection.output import whole_file
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
 from shuffledp.estimation.post_processing import POST_PROCESSING
@@ -30,7 +33,7 @@ from shuffledp.report.formatting import (
     shown_label,
 )
 from shuffledp.report.leakage import leakage_facts
-from shuffledp.report.page import page_html, render_page
+from shuffledp.report.page import render_page
 from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
@@ -40,8 +43,75 @@ _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _LONGEST_COLUMN = 32  # characters of a column's name in the title
 
 
-@page_html.register
-def _(subject: Result) -> str:
+def page_html(subject: object) -> str:
+    """Return the whole page about a result.
+
+    Parameters
+    ----------
+    subject : Result or MonitorView
+        Sections whose data is empty are left out.
+
+    Returns
+    -------
+    str
+        HTML, its charts as SVG; below 500 kB up to some thousand estimates. Depends on nothing but
+        ``subject``: the same subject gives the same page.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    >>> page_html(result).startswith("<!DOCTYPE html>")
+    True
+    """
+    if isinstance(subject, Result):
+        return _page(subject)
+    from shuffledp.report.monitor import MonitorView, page
+
+    if isinstance(subject, MonitorView):
+        return page(subject)
+    raise TypeError(f"there is no page about a {type(subject).__name__}")
+
+
+def write_report(subject: object, path: str | PathLike[str]) -> Path:
+    """Write a self-contained HTML page, which opens without a network.
+
+    Parameters
+    ----------
+    subject : Result or MonitorView
+        Subject of the report.
+    path : str or path-like
+        Path of the report; an existing file is replaced in one step.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written; no file is then left behind.
+
+    Examples
+    --------
+    >>> import shuffledp as sdp
+    >>> plan = sdp.plan(sdp.Categories(["yes", "no"]), num_users=100, epsilon0=2.0, delta=1e-6)
+    >>> result = sdp.run(plan, ["yes", "no"] * 50, seed=1)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(result, f"{folder}/report.html").name
+    'report.html'
+    """
+    html = page_html(subject)
+    with whole_file(path) as partial:
+        partial.write_text(html, encoding="utf-8", newline="")
+    return Path(path)
+
+
+def _page(subject: Result) -> str:
+    """Return the whole page about a result."""
     kind = "Simulated" if subject.is_simulation else "Private"
     words, about = wording.wording(subject.question), subject.about.to_json_dict()
     asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
