@@ -151,16 +151,14 @@ def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
     if not result.question.has_one_label:
         return None
     release = _Release(result, shuffling)
-    asked: list[tuple[str, Adversary]] = [
-        ("who knows nobody's answer", "uninformed"),
-        ("who knows everybody else's answer", "strong"),
-    ]
+    asked: dict[Adversary, str] = {"uninformed": "nobody's", "strong": "everybody else's"}
     accounts, notes = [], []
-    for who, adversary in asked:
+    for adversary, whose in asked.items():
         try:
             accounts.append(release.account(adversary))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
-            notes.append(f"What an adversary can guess {who} could not be computed: {error}.")
+            who = f"an adversary can guess who knows {whose} answer"
+            notes.append(f"What {who} could not be computed: {error}.")
     if result.dummies:
         notes.append(_DUMMIES)
     return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))

@@ -67,18 +67,13 @@ def from_frame(frame: Any, *, fingerprint: str) -> Reports:
             "randomizer never makes: pass missing='drop' to leave empty rows out"
         )
     if column.dtype == pl.Binary:  # packed bits as Apache Spark stores them
-        return _packed(column, fingerprint)
+        data = np.frombuffer(b"".join(column), dtype=np.uint8)
+        return Reports(data=data.reshape(len(column), -1), fingerprint=fingerprint)
     if isinstance(column.dtype, pl.Enum):
         codes = column.to_physical().to_numpy()
         smallest = np.min_scalar_type(max(len(column.dtype.categories) - 1, 0))
         return Reports(data=codes.astype(smallest, copy=False), fingerprint=fingerprint)
     return Reports(data=np.ascontiguousarray(column.to_numpy()), fingerprint=fingerprint)
-
-
-def _packed(column: "pl.Series", fingerprint: str) -> Reports:
-    """Return the reports of rows of bytes, all of one length."""
-    data = np.frombuffer(b"".join(column), dtype=np.uint8)
-    return Reports(data=data.reshape(len(column), -1), fingerprint=fingerprint)
 
 
 def write_reports(
@@ -148,7 +143,6 @@ def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Rep
     """Return a sink of shuffled reports that writes them to a Parquet file."""
     randomizer = plan.randomizer
     labels = plan.question.labels if randomizer.name == "k-rr" else None
-
     return lambda stream: write_reports(path, stream, randomizer, labels=labels, **how)
 
 
@@ -171,11 +165,10 @@ class ReportPiece:
 class ReportFile:
     """File of reports, or a folder, and the law of the reports. Made by `open_reports`."""
 
-    path: Path
     fingerprint: str
-    collected_by: str = "devices"
+    collected_by: str
     #: Number of users' reports, if the file states it because there are dummies.
-    num_users: int | None = None
+    num_users: int | None
     #: Yields the rows in pieces: large Parquet files in several, small ones together.
     pieces: Callable[[], Iterator[ReportPiece]] = field(repr=False)
 
@@ -192,12 +185,12 @@ def open_reports(
 
     Parameters
     ----------
-    A Parquet file of `write_reports` or ``shuffledp run --save-reports``. With a plan also a
-    file from elsewhere, or text (``.csv``, ``.tsv``), with a column ``report``: labels of the
-    domain for k-RR, otherwise numbers as the randomizer encodes them; packed bits and vectors
-    are lists, in Parquet only. Or a folder of Parquet files, whose names end in ``.parquet``;
-    other names, and names that begin with a dot or an underscore, are ignored.
-        names, and those that begin with a dot or an underscore, are passed over.
+    path : path
+        A Parquet file of `write_reports` or ``shuffledp run --save-reports``. With a plan also a
+        file from elsewhere, or text (``.csv``, ``.tsv``), with a column ``report``: labels of the
+        domain for k-RR, otherwise numbers as the randomizer encodes them; packed bits and vectors
+        are lists, in Parquet only. Or a folder of Parquet files, whose names end in ``.parquet``;
+        other names, and names that begin with a dot or an underscore, are ignored.
     plan : Plan, optional
         Plan of the reports, if the file does not name their law.
     missing : {"error", "drop"}
@@ -245,7 +238,6 @@ def open_reports(
                 yield ReportPiece(group[0].name, fingerprint, prepare(frame))
 
     return ReportFile(
-        path=location,
         fingerprint=fingerprint,
         collected_by=str(facts.get("collected_by", "devices")),
         num_users=facts.get("num_users") if len(files) == 1 else None,
