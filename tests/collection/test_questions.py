@@ -17,7 +17,7 @@ from shuffledp.collection.questions.question import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.report.wording import error_text, expected_errors
+from shuffledp.report.plan import error_text, expected_errors
 
 # ---------------- questions
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -11,8 +11,8 @@ from report.pages import drawn, labels, of_class
 from shuffledp.collection.choices import Alternative
 from shuffledp.randomizers.registry import RANDOMIZERS
 from shuffledp.report import terminal_text
-from shuffledp.report.plan import PRECEDENTS, figure_of_errors, nearest
-from shuffledp.report.wording import plan_table, randomizer_title
+from shuffledp.report.plan import PRECEDENTS, figure_of_errors, nearest, plan_table
+from shuffledp.report.wording import randomizer_title
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -17,11 +17,16 @@ from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.guarantee import finite
-from shuffledp.report import discovery
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
-from shuffledp.report.wording import TOGETHER, guarantee_facts, true_answers, without_shuffler_line
+from shuffledp.report.wording import (
+    TOGETHER,
+    finding_rows,
+    guarantee_facts,
+    true_answers,
+    without_shuffler_line,
+)
 
 LISTEN = """
     Addresses:
@@ -375,7 +380,7 @@ def collect(
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
         text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
         facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
-    facts.extend(discovery.rows(record))
+    facts.extend(finding_rows(record))
     console.print_facts([*facts, ("report", str(out / REPORT_FILE))])
 
 

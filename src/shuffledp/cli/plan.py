@@ -17,8 +17,8 @@ from shuffledp.cli.options import cli, options
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.core.errors import DomainError
 from shuffledp.report import wording
-from shuffledp.report.dummies import plan_rows
 from shuffledp.report.formatting import given, rounded
+from shuffledp.report.plan import curve_table, expected_errors, plan_rows, plan_table
 
 if TYPE_CHECKING:
     from shuffledp.accounting.calibration import Calibration
@@ -177,15 +177,15 @@ def _print_plan(chosen: "sdp.Plan", weighed: "sdp.Weights | None", sealed: dict[
             ("epsilon0", rounded(law.epsilon0, up=True, digits=6)),
             ("bytes a report", f"{law.num_report_bytes:,}"),
             *([("sealed", _SEALED.format(**sealed))] if sealed else []),
-            *wording.expected_errors(chosen),
+            *expected_errors(chosen),
             *wording.guarantee_facts(guarantee, is_for_any=protect_alone(chosen.dummies)),
             *(plan_rows(chosen) or [("no shuffler", line)]),
             ("true answers", wording.true_answers("planned", is_bare=math.isinf(law.epsilon0))),
         ]
     )
     click.echo()
-    console.print_table(*wording.plan_table(chosen))
-    headings, rows = wording.curve_table(chosen, chosen.errors_by_epsilon())
+    console.print_table(*plan_table(chosen))
+    headings, rows = curve_table(chosen, chosen.errors_by_epsilon())
     if rows:
         click.echo()
         console.print_table(headings, rows)

@@ -6,19 +6,13 @@ added; it colludes with the analyst. Each is a theorem of its own.
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import wording
-from shuffledp.report.formatting import brief, counted, fixed, given
-
-if TYPE_CHECKING:
-    from shuffledp.collection.plan import Plan
-
-# Approximate time to seal one report.
-_SEAL_SECONDS = 1e-4
+from shuffledp.report.formatting import brief, counted
 
 
 def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
@@ -26,31 +20,12 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
     if not subject.dummies:
         return []
     with_dummies = wording.guarantee_text(subject.guarantee)
-    rounds = getattr(subject, "rounds", 1)  # a result has one
+    profile, rounds = subject.randomizer.profile, subject.rounds
     return [
-        (
-            "with dummies",
-            f"{with_dummies}, if {_condition(subject)}; {_whose(subject)}",
-        ),
+        ("with dummies", f"{with_dummies}, if {_condition(subject)}; {_whose(subject)}"),
         ("without dummies", without_dummies(subject.without_dummies)),
-        ("no shuffler", wording.without_shuffler_line(subject.randomizer.profile, rounds=rounds)),
+        ("no shuffler", wording.without_shuffler_line(profile, rounds=rounds)),
     ]
-
-
-def plan_rows(plan: "Plan") -> list[tuple[str, str]]:
-    """Return laws, numbers and cost of a plan's dummies, and the three guarantees; or no rows."""
-    if not plan.dummies:
-        return []
-    number = plan.expected_dummies
-    each, cost = (
-        given(float(f"{value:.2g}")) for value in (number / plan.num_users, number * _SEAL_SECONDS)
-    )
-    when = "in all" if plan.rounds == 1 else "in each round"
-    text = (
-        f"{fixed(number, 0)} expected {when}, {each} a user, {', '.join(map(str, plan.dummies))}; "
-        f"about {cost} s of one processor to seal"
-    )
-    return [("dummies", text), *guarantee_rows(plan)]
 
 
 def without_dummies(found: Guarantee | None) -> str:

@@ -14,6 +14,7 @@ from shuffledp.core.frames import Frames
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
 from shuffledp.report import dummies, wording
+from shuffledp.report import plan as plan_words
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.run import further_tables
@@ -106,7 +107,7 @@ def _(subject: Result) -> str:
 @notebook_html.register
 def _(subject: Plan) -> str:
     line, *expected = _plan_lines(subject)
-    return _fragment(line, expected, *wording.plan_table(subject))
+    return _fragment(line, expected, *plan_words.plan_table(subject))
 
 
 @notebook_html.register
@@ -173,14 +174,14 @@ def _fragment(
 
 @terminal_text.register
 def _(subject: Plan) -> str:
-    headings, rows = wording.plan_table(subject)
+    headings, rows = plan_words.plan_table(subject)
     table = wording.same_width([headings, *rows])
     return "\n".join([*_plan_lines(subject), "", *table])
 
 
 def _plan_lines(plan: Plan) -> list[str]:
     """Return the planned run, its guarantee, its dummies and its errors in lines."""
-    facts = [*dummies.plan_rows(plan), *wording.expected_errors(plan)]
+    facts = [*plan_words.plan_rows(plan), *plan_words.expected_errors(plan)]
     return [
         f"{plan.num_users:,} users, {wording.randomizer_title(plan.randomizer)} for "
         f"{plan.question.describe()}: epsilon <= "

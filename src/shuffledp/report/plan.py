@@ -1,16 +1,19 @@
-"""Figures of a plan: the error of every randomizer, and published parameters of deployments.
+"""Figures and words about a plan, and published parameters of deployments.
 
 A published number is not thereby safe. Units differ, so that each number states its unit.
 """
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from shuffledp.collection.plan import Plan
-from shuffledp.report import wording
+from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import Axis, Bar, Figure, bars_figure
-from shuffledp.report.formatting import given, rounded
+from shuffledp.report.formatting import decimals_for, fixed, given, rounded
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
+_SEAL_SECONDS = 1e-4  # of a report, approximately
 
 
 def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
@@ -24,7 +27,7 @@ def key_figures(plan: Plan) -> tuple[tuple[str, str, str], ...]:
         ("Without the shuffler", *wording.local_figure(plan.randomizer.profile)),
         (
             "Standard error",
-            wording.error_text(plan, plan.expected_standard_error),
+            error_text(plan, plan.expected_standard_error),
             f"expected, {plan.question.expected_for}",
         ),
         ("Users", f"{plan.num_users:,}", plan.randomizer.name),
@@ -44,7 +47,7 @@ def figure_of_errors(plan: Plan) -> Figure:
             Bar(
                 label=each.randomizer.name,
                 value=error if is_near else 0.0,
-                text=wording.error_text(plan, error) if is_near else "more than 20 times the least",
+                text=error_text(plan, error) if is_near else "more than 20 times the least",
                 colour="var(--accent)" if each is plan else "var(--accent-soft)",
                 title=f"{wording.randomizer_title(each.randomizer)}\n"
                 f"\u03b5\u2080 = {rounded(each.randomizer.epsilon0, up=True)}\n"
@@ -60,6 +63,131 @@ def figure_of_errors(plan: Plan) -> Figure:
             "below holds the same numbers."
         ),
     )
+
+
+# --------------------------------------------------------------------- words
+def plan_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Return laws, numbers and cost of a plan's dummies, and the three guarantees; or no rows."""
+    if not plan.dummies:
+        return []
+    number = plan.expected_dummies
+    each, cost = (
+        given(float(f"{value:.2g}")) for value in (number / plan.num_users, number * _SEAL_SECONDS)
+    )
+    when = "in all" if plan.rounds == 1 else "in each round"
+    text = (
+        f"{fixed(number, 0)} expected {when}, {each} a user, {', '.join(map(str, plan.dummies))}; "
+        f"about {cost} s of one processor to seal"
+    )
+    return [("dummies", text), *dummies.guarantee_rows(plan)]
+
+
+def expected_errors(plan: Plan) -> list[tuple[str, str]]:
+    """Return both expected errors with their names: about these users, and about a population.
+
+    If the first is for one case, as for sets, the worst case too.
+    """
+    about_users = error_text(plan, plan.expected_standard_error)
+    about_population = error_text(plan, plan.expected_population_standard_error)
+    worst, error = [], plan.worst_standard_error
+    if error is not None:
+        text = f"standard error {error_text(plan, error)}, whatever the answers"
+        worst = [("worst case", text)]
+    frequent, at_frequency = frequent_name(plan), plan.frequent_error()
+    if frequent and at_frequency is not None:
+        worst = [(frequent, f"standard error {error_text(plan, at_frequency)} expected")]
+    if plan.is_compared:
+        where = "root mean square" if plan.frequency is None else frequent
+        alone = f"standard error {error_text(plan, plan.sampling_error)} alone, {where}"
+        worst.append(("sampling", alone))
+    return [
+        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
+        *worst,
+        ("population", f"standard error {about_population} expected, with sampling"),
+        *wording.dishonest_facts(plan),
+        *wording.finding_rows(
+            plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
+        ),
+    ]
+
+
+def frequent_name(plan: Plan) -> str:
+    """Return the heading for errors of a frequent answer; empty if none is stated."""
+    if not plan.is_compared or plan.frequent_error() is None:
+        return ""
+    return "worst case" if plan.frequency is None else f"at {given(100.0 * plan.frequency)}%"
+
+
+def plan_table(plan: Plan) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of each randomizer and model: name, epsilon0, bytes, errors, target.
+
+    If dummies are among the choices, or a frequency is given, the bytes are replaced by the errors
+    of a frequent answer and of sampling, with which all others are to be compared.
+    """
+    target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
+    reached, sampling = plan.guarantee.epsilon_upper, error_text(plan, plan.sampling_error)
+    frequent, is_compared = frequent_name(plan), plan.is_compared
+
+    def errors(error: float, at_frequency: float | None) -> list[str]:
+        both = [error, at_frequency] if frequent and at_frequency is not None else [error]
+        return [error_text(plan, each) for each in both] + [sampling] * is_compared
+
+    headings = ["", "epsilon0", "bytes", "standard error", "epsilon"]
+    if is_compared:
+        headings = ["", "epsilon0", "error", *filter(None, [frequent]), "sampling", "epsilon"]
+    choices: list[Any] = [plan, *plan.alternatives]
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{'chosen:' if each is plan else 'or'} {choice_name(each)}",
+            rounded(each.randomizer.epsilon0, up=True),
+            *([] if is_compared else [f"{each.randomizer.num_report_bytes:,}"]),
+            *errors(each.expected_standard_error, plan.frequent_error(each)),
+            rounded(reached, up=True)
+            if each is plan and reached <= 0.99 * plan.target_epsilon
+            else target,
+        )
+        for each in choices
+    ]
+    blank = [""] * (1 if is_compared else 2)
+    for name, short, model, at_frequency in (
+        ("without a shuffler", "without one", plan.local_model, plan.local_frequent_error),
+        ("with a trusted curator", "with one", plan.central_model, None),
+    ):
+        error = model.standard_error_at_same_epsilon
+        texts = errors(error, error if at_frequency is None else at_frequency)
+        cost = rounded(model.epsilon_for_same_error, up=True)
+        same = [f"same error {short if is_compared else name}", *blank, own]
+        rows += [
+            (name, *blank, *texts, target),
+            (*same, *[""] * (len(headings) - len(same) - 1), cost),
+        ]
+    return tuple(headings), rows
+
+
+def choice_name(choice: Any) -> str:
+    """Return the name of a plan's or an alternative's randomizer, or of its dummies."""
+    if not choice.dummies:
+        return str(choice.randomizer.name)
+    return "users' dummies" if choice.dummies[0].sender == "users" else "shuffler's dummies"
+
+
+def curve_table(
+    plan: Plan, points: Sequence[tuple[float, tuple[float, ...]]]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of the errors at other central targets; no rows if unknown."""
+    second = plan.runner_up
+    names = (choice_name(plan), *(() if second is None else (choice_name(second),)))
+    rows = [
+        (given(epsilon), *("no estimate" if math.isinf(e) else error_text(plan, e) for e in errors))
+        for epsilon, errors in points
+    ]
+    return ("epsilon", *(f"error, {name}" for name in names)), rows
+
+
+def error_text(plan: Plan, error: float) -> str:
+    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
+    words = wording.wording(plan.question)
+    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
 
 
 # --------------------------------------------------------------------- known deployments

@@ -31,7 +31,6 @@ from shuffledp.report.formatting import (
 )
 
 if TYPE_CHECKING:
-    from shuffledp.collection.plan import Plan
     from shuffledp.collection.questions.question import Question
 
 #: Full names of the randomizers; a randomizer without one goes by its registered name.
@@ -68,6 +67,10 @@ TOGETHER = "the shuffler and the analyst together would see every answer"
 
 #: Text for the mean of a group whose interval is the whole range.
 TOO_SMALL = "too small for a statement"
+
+_LIKELY = "with probability 0.95 at least"
+# Only the result of a search that is over knows whether its rounds had room for all.
+_UNLESS = ", unless too many prefixes have more"
 
 # Suffixes of the columns with numbers of members.
 _MEMBER_ENDS = ("", "_lower", "_upper")
@@ -363,124 +366,48 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
     rows = [("dishonest users", text)]
     if not (found := subject.dishonest_prospects):
         return rows
-    from shuffledp.report import discovery
-
-    return rows + discovery.dishonest_rows(found, number, getattr(subject, "estimates", None))
+    return rows + _dishonest_findings(found, number, getattr(subject, "estimates", None))
 
 
-def plan_table(plan: "Plan") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of each randomizer and model: name, epsilon0, bytes, errors, target.
-
-    If dummies are among the choices, or a frequency is given, the bytes are replaced by the errors
-    of a frequent answer and of sampling, with which all others are to be compared.
-    """
-    target, own = given(plan.target_epsilon), error_text(plan, plan.expected_standard_error)
-    reached, sampling = plan.guarantee.epsilon_upper, error_text(plan, plan.sampling_error)
-    frequent, is_compared = frequent_name(plan), plan.is_compared
-
-    def errors(error: float, at_frequency: float | None) -> list[str]:
-        both = [error, at_frequency] if frequent and at_frequency is not None else [error]
-        return [error_text(plan, each) for each in both] + [sampling] * is_compared
-
-    headings = ["", "epsilon0", "bytes", "standard error", "epsilon"]
-    if is_compared:
-        headings = ["", "epsilon0", "error", *filter(None, [frequent]), "sampling", "epsilon"]
-    choices: list[Any] = [plan, *plan.alternatives]
-    rows: list[tuple[str, ...]] = [
-        (
-            f"{'chosen:' if each is plan else 'or'} {choice_name(each)}",
-            rounded(each.randomizer.epsilon0, up=True),
-            *([] if is_compared else [f"{each.randomizer.num_report_bytes:,}"]),
-            *errors(each.expected_standard_error, plan.frequent_error(each)),
-            rounded(reached, up=True)
-            if each is plan and reached <= 0.99 * plan.target_epsilon
-            else target,
-        )
-        for each in choices
-    ]
-    blank = [""] * (1 if is_compared else 2)
-    for name, short, model, at_frequency in (
-        ("without a shuffler", "without one", plan.local_model, plan.local_frequent_error),
-        ("with a trusted curator", "with one", plan.central_model, None),
-    ):
-        error = model.standard_error_at_same_epsilon
-        texts = errors(error, error if at_frequency is None else at_frequency)
-        cost = rounded(model.epsilon_for_same_error, up=True)
-        same = [f"same error {short if is_compared else name}", *blank, own]
-        rows += [
-            (name, *blank, *texts, target),
-            (*same, *[""] * (len(headings) - len(same) - 1), cost),
-        ]
-    return tuple(headings), rows
-
-
-def choice_name(choice: Any) -> str:
-    """Return the name of a plan's or an alternative's randomizer, or of its dummies."""
-    if not choice.dummies:
-        return str(choice.randomizer.name)
-    return "users' dummies" if choice.dummies[0].sender == "users" else "shuffler's dummies"
-
-
-def frequent_name(plan: "Plan") -> str:
-    """Return the heading for errors of a frequent answer; empty if none is stated."""
-    if not plan.is_compared or plan.frequent_error() is None:
-        return ""
-    return "worst case" if plan.frequency is None else f"at {given(100.0 * plan.frequency)}%"
-
-
-def error_text(plan: "Plan", error: float) -> str:
-    """Return a standard error of the plan in the unit of its estimates: percent, or as it is."""
-    words = wording(plan.question)
-    return words.format(error, decimals_for([words.unit * plan.expected_standard_error]))
-
-
-def curve_table(
-    plan: "Plan", points: Sequence[tuple[float, tuple[float, ...]]]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of the errors at other central targets; no rows if unknown."""
-    second = plan.runner_up
-    names = (choice_name(plan), *(() if second is None else (choice_name(second),)))
-    rows = [
-        (given(epsilon), *("no estimate" if math.isinf(e) else error_text(plan, e) for e in errors))
-        for epsilon, errors in points
-    ]
-    return ("epsilon", *(f"error, {name}" for name in names)), rows
-
-
-def expected_errors(plan: "Plan") -> list[tuple[str, str]]:
-    """Return both expected errors with their names: about these users, and about a population.
-
-    If the first is for one case, as for sets, the worst case too.
-    """
-    about_users = error_text(plan, plan.expected_standard_error)
-    about_population = error_text(plan, plan.expected_population_standard_error)
-    worst, error = [], plan.worst_standard_error
-    if error is not None:
-        text = f"standard error {error_text(plan, error)}, whatever the answers"
-        worst = [("worst case", text)]
-    frequent, at_frequency = frequent_name(plan), plan.frequent_error()
-    if frequent and at_frequency is not None:
-        worst = [(frequent, f"standard error {error_text(plan, at_frequency)} expected")]
-    if plan.is_compared:
-        where = "root mean square" if plan.frequency is None else frequent
-        alone = f"standard error {error_text(plan, plan.sampling_error)} alone, {where}"
-        worst.append(("sampling", alone))
-    return [
-        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
-        *worst,
-        ("population", f"standard error {about_population} expected, with sampling"),
-        *dishonest_facts(plan),
-        *finding_rows(plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)),
-    ]
+def _dishonest_findings(
+    found: Mapping[str, Any], number: int, estimates: Any
+) -> list[tuple[str, str]]:
+    """Return names and texts of effects of dishonest users; without estimates, of a plan."""
+    forced = f"{found['forced_by']:,} can have a text of theirs found, {_LIKELY}"
+    hidden = f"{number:,} can keep any text from being found"
+    if (share := found["found_share"]) is not None:
+        percent = rounded(100.0 * share, up=True)
+        hidden = f"despite {number:,} a text that {percent}% of the users have is found, {_LIKELY}"
+        if estimates is None or estimates.discovery.left:
+            hidden += _UNLESS
+    return [("forced texts", forced), ("hidden texts", hidden)]
 
 
 def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return names and texts of further facts about a plan or a result."""
-    if not findings:
+    """Return names and texts of facts about a search for texts; empty for other questions."""
+    if (found := findings.get("discovery")) is None:
         return []
-    from shuffledp.report import discovery
-
-    return discovery.rows(findings)
+    rounds = found["rounds"]
+    users, bins = ([each[name] for each in rounds] for name in ("num_users", "num_bins"))
+    share, false = found["found_share"], given(100.0 * found["false_probability"])
+    numbers = " to ".join(f"{each:,}" for each in sorted({min(users), max(users)}))
+    said = "no text is found with probability 0.95, whatever its share"
+    if share <= 1.0:
+        percent = rounded(100.0 * share, up=True)
+        said = f"each text that {percent}% of the users have, {_LIKELY}"
+        if not any(each["num_left"] for each in rounds):  # a plan
+            said += _UNLESS
+    if left := found.get("left"):  # a search among devices
+        return [
+            ("rounds", f"{len(rounds)} done, of {numbers} users and up to {max(bins):,} bins each"),
+            ("left", f"{len(left):,} prefixes, some of which nobody may have; not yet texts"),
+            ("next round", "shuffledp task next makes its task from this result"),
+        ]
+    return [
+        ("rounds", f"{len(rounds)}, of {numbers} users and up to {max(bins):,} bins each"),
+        ("found", said),
+        ("false texts", f"any text that nobody has is reported with probability {false}% at most"),
+    ]
 
 
 def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[tuple[str, str]]:

@@ -28,10 +28,9 @@ from shuffledp.deploy.creating import create_task, promise_of
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web.console import require_own_visitor, require_this_machine
 from shuffledp.deploy.web.pages import page_of, pages_app, serve
-from shuffledp.report import wording
 from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded
-from shuffledp.report.plan import figure_of_errors, key_figures
+from shuffledp.report.plan import figure_of_errors, key_figures, plan_table
 
 #: Initial values of the form.
 DEFAULTS: Final = {
@@ -161,7 +160,7 @@ def _results(form: Form) -> dict[str, Any]:
         charts = trade_offs(form)
     except ShuffledpError as error:
         return {"problem": str(error)}
-    headings, rows = wording.plan_table(found)
+    headings, rows = plan_table(found)
     least = found.num_users
     return {
         "problem": "",
