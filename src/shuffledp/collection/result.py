@@ -219,6 +219,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         """
         estimates, columns, curator = self.estimates, self.columns(), self.central_model
         facts: Any = self.facts
+        quantiles = [{"quantile": each} | found._asdict() for each, found in self.quantiles]
         return {
             "num_users": self.num_users,
             "randomizer": self.randomizer.name,
@@ -239,7 +240,7 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
             **({"weights": self.weights.to_json_dict()} if self.weights else {}),
             **self._dishonest_json(),
             **getattr(estimates, "findings", {}),
-            **self._quantiles_json(),
+            **({"quantiles": quantiles} if quantiles else {}),
             **self._dummies_json(),
             **({"central_model": asdict(curator)} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),
@@ -252,14 +253,8 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         if not asked:
             return ()
         estimates: Any = self.estimates
-        return tuple(
-            zip(asked, estimates.quantiles(*asked, about=self.interval_about), strict=True)
-        )
-
-    def _quantiles_json(self) -> dict[str, object]:
-        """Return the entry about quantiles, empty if none are asked for."""
-        found = [{"quantile": each} | estimate._asdict() for each, estimate in self.quantiles]
-        return {"quantiles": found} if found else {}
+        found = estimates.quantiles(*asked, about=self.interval_about)
+        return tuple(zip(asked, found, strict=True))
 
     def _dummies_json(self) -> dict[str, object]:
         """Return the entry about dummies, empty if there are none."""

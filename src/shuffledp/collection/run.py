@@ -515,7 +515,8 @@ def _actual_guarantee(
         release = ShuffledRelease(profile=law, num_users=users, **how)
         together = guarantee_of(release * plan.rounds, delta=delta)
     falls_short = together.epsilon_upper > target
-    found = _rounded_up(together.epsilon_upper)
+    # Six digits round off at most a relative 5e-6.
+    found = f"{together.epsilon_upper * (1.0 + 6e-6):.6g}"
     reason = f"{plan.num_users:,} users were planned and {num_users:,} answered"
     if is_repeated:
         sentence = (
@@ -538,8 +539,3 @@ def _actual_guarantee(
     if falls_short:
         warnings.warn(sentence, PlanWarning, stacklevel=3)
     return guarantee, (sentence,)
-
-
-def _rounded_up(epsilon: float) -> str:
-    """Return six digits of an upper bound; they round off at most a relative 5e-6."""
-    return f"{epsilon * (1.0 + 6e-6):.6g}"
