@@ -1,4 +1,4 @@
-"""Charts as SVG: round labels, decades, gaps, and nothing that is out of place."""
+"""Charts as SVG: round labels, decades, and nothing that is out of place."""
 
 import itertools
 import math
@@ -54,6 +54,20 @@ def test_equal_steps_are_equally_far():
     assert x[1] - x[0] == pytest.approx(x[2] - x[1], abs=0.2)
     assert x[0] < x[1]
     assert y[0] > y[1] > y[2]  # upwards
+
+
+def test_a_curve_over_powers_of_ten_with_a_level_and_a_place():
+    sizes = (636.0, 2013.0, 6366.0, 20131.0, 63660.0, 201310.0, 636600.0)
+    curve = {"x": sizes, "y": tuple(0.5 * math.sqrt(63660 / size) for size in sizes)}
+    level = {"y": (0.5,), "dash": "dot"}
+    figure = chart(curve, level, x={"is_log": True}, y={"is_log": True}, here=63660)
+    elements = drawn(figure)
+    assert {"1000", "100"} & set(labels(elements, "xtick"))
+    assert labels(elements, "ytick")[0] != "0"
+    assert figure.rows[0] == ("636", "5.0024", "0.50000")
+    assert [entry.name for entry in figure.legend] == ["line 0", "line 1"]
+    ups = [each for each in elements if each.get("stroke-dasharray") == "2 3" and each.get("x1")]
+    assert len(ups) == 1
 
 
 def test_a_gap_and_a_level():

@@ -367,28 +367,3 @@ def _tick_width(tick: Tick) -> float:
 def _text_width(text: str) -> float:
     """Return the approximate width of a text in pixels."""
     return _CHARACTER * display_width(text)
-
-
-def level(name: str, value: float) -> Line:
-    """Return a dotted line across."""
-    return Line(name=name, y=(value,), colour="var(--ink-soft)", dash="dot", width=1.3)
-
-
-def epsilon_figure(
-    name: str,
-    points: Sequence[tuple[float, float]],
-    others: list[Line],
-    *,
-    x: Axis,
-    here: float | None,
-) -> Figure | None:
-    """Return the upper bound on epsilon as a curve, with the lines that it is compared with."""
-    points = sorted((float(at), epsilon) for at, epsilon in points if math.isfinite(epsilon))
-    if len(points) < 2:
-        return None
-    places, epsilons = zip(*points, strict=True)
-    curve = Line(name="upper bound on epsilon", x=places, y=epsilons, colour="var(--accent)")
-    # It may fall by powers of ten, which only a logarithmic axis shows.
-    is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
-    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
-    return lines_figure(name, [curve, *others], x=x, y=y, here=here)

@@ -6,6 +6,7 @@ import pytest
 
 from deploy.make_vectors import make_task
 from deploy.roles import HIDDEN
+from shuffledp.deploy.web import task_state
 from shuffledp.deploy.web.task_state import TaskState, alerts, epsilon_among, page_facts, row_of
 
 TASK = make_task()
@@ -53,6 +54,32 @@ def test_the_curve_falls_as_reports_come_in_and_meets_the_promise():
         "promised",
         "epsilon0",
     }
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "is_log"),
+    [
+        (lambda number: 100.0 / number, True),
+        (lambda number: 0.6 if number < 10_000 else 0.4, False),
+        (lambda number: 0.6 if number < 10_000 else 0.0, False),
+    ],
+    ids=["powers", "short", "zero"],
+)
+def test_the_curve_has_a_logarithmic_axis_where_it_falls_by_powers(monkeypatch, epsilon, is_log):
+    monkeypatch.setattr(task_state, "epsilon_among", lambda _, number: epsilon(number))
+    axis = page_facts(state_of(), TASK.start)["curve"].drawing.y.axis
+    assert (axis.is_log, axis.has_zero) == (is_log, not is_log)
+
+
+def test_batches_without_a_proved_epsilon_are_left_out_of_the_curve(monkeypatch):
+    for least, rows in ((10_000, 6), (10**9, None)):
+        monkeypatch.setattr(
+            task_state,
+            "epsilon_among",
+            lambda _, number, least=least: 0.5 if number >= least else math.inf,
+        )
+        curve = page_facts(state_of(), TASK.start)["curve"]
+        assert (curve and len(curve.rows)) == rows
 
 
 def test_with_a_shufflers_dummies_epsilon_is_the_same_for_any_number():

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from shuffledp.composition.release import honest_users
@@ -17,8 +17,6 @@ from shuffledp.report.drawing import (
     Figure,
     Line,
     bars_figure,
-    epsilon_figure,
-    level,
     lines_figure,
 )
 from shuffledp.report.dummies import without_dummies
@@ -150,16 +148,22 @@ def _curve(task: Task, number: int) -> Figure | None:
     least, most = max(2, task.min_batch // 30), max(10 * task.min_batch, 3 * number)
     step = (most / least) ** (1.0 / (_NUM_POINTS - 1))
     places = sorted({round(least * step**index) for index in range(_NUM_POINTS)} | {task.min_batch})
-    return epsilon_figure(
-        "chart-epsilon",
-        [(each, epsilon_among(task, each)) for each in places],
-        [
-            level("promised", float(task.epsilon)),
-            replace(level("epsilon0", task.asked.randomizer.epsilon0), dash="dashdot"),
-        ],
-        x=Axis(title="reports in the batch", is_log=True),
-        here=number or None,
-    )
+    points = [(float(each), epsilon_among(task, each)) for each in places]
+    points = [(each, epsilon) for each, epsilon in points if math.isfinite(epsilon)]
+    if len(points) < 2:
+        return None
+    sizes, epsilons = zip(*points, strict=True)
+    level = partial(Line, colour="var(--ink-soft)", width=1.3)
+    lines = [
+        Line(name="upper bound on epsilon", x=sizes, y=epsilons, colour="var(--accent)"),
+        level(name="promised", y=(float(task.epsilon),), dash="dot"),
+        level(name="epsilon0", y=(task.asked.randomizer.epsilon0,), dash="dashdot"),
+    ]
+    # It may fall by powers of ten, which only a logarithmic axis shows.
+    is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
+    x = Axis(title="reports in the batch", is_log=True)
+    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
+    return lines_figure("chart-epsilon", lines, x=x, y=y, here=number or None)
 
 
 def _promises(task: Task) -> Iterator[tuple[str, str]]:
