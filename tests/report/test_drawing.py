@@ -70,11 +70,10 @@ def test_a_curve_over_powers_of_ten_with_a_level_and_a_place():
     assert len(ups) == 1
 
 
-def test_a_gap_and_a_level():
-    elements = drawn(chart({"x": (1.0, 2.0, 3.0, 4.0), "y": (1.0, None, 3.0, 4.0)}, {"y": (2.0,)}))
-    gap, level = of_class(elements, "trace")
-    assert gap.get("d").count("M") == 2
-    assert level.get("d").count("M") == 1
+def test_a_line_and_a_level():
+    elements = drawn(chart({"x": (1.0, 2.0, 3.0, 4.0), "y": (1.0, 2.0, 3.0, 4.0)}, {"y": (2.0,)}))
+    for line, points in zip(of_class(elements, "trace"), (4, 2), strict=True):
+        assert (line.get("d").count("M"), line.get("d").count("L")) == (1, points - 1)
     assert len(of_class(elements, "point")) >= 3
     assert "line 0" in next(iter(of_class(elements, "point"))).find("title").text
 
@@ -98,11 +97,6 @@ def test_labels_below_do_not_touch():
 
 def test_without_any_line_there_are_axes():
     assert labels(drawn(chart()), "ytick")
-
-
-def test_infinite_values_have_no_place():
-    elements = drawn(chart({"x": (1.0, 2.0, 3.0), "y": (math.inf, 2.0, 3.0)}))
-    assert len(of_class(elements, "point")) == 2
 
 
 def test_a_band_goes_forth_above_and_back_below():

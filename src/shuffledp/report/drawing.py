@@ -79,7 +79,7 @@ class Line:
     """A line of a chart, with an optional band; a level across if it has one value and no x."""
 
     name: str
-    y: tuple[float | None, ...]
+    y: tuple[float, ...]
     colour: str
     x: tuple[float, ...] = ()
     dash: str = "solid"
@@ -115,7 +115,7 @@ def lines_figure(
     """
     ends = (value for each in lines if each.band for side in each.band for value in side)
     xs = [value for each in lines for value in each.x]
-    ys = [*(value for each in lines for value in each.y if value is not None), *ends]
+    ys = [*(value for each in lines for value in each.y), *ends]
     plots = [Plot((x, xs), (y, ys), size) for size in (_WIDE, _NARROW)]
     for plot in plots:
         for each in lines:
@@ -174,9 +174,7 @@ def isolated(text: str, limit: int) -> str:
 
 def _number(value: float | None) -> str:
     """Return a value as text, rounded up; a dash for a missing one."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    return rounded(value, up=True, digits=5)
+    return "-" if value is None else rounded(value, up=True, digits=5)
 
 
 # --------------------------------------------------------------------- axes
@@ -310,22 +308,16 @@ class Plot:
 
     def add_line(self, line: Line) -> None:
         """Add a line and, unless there are many, its points with their numbers."""
-        points: list[Point | None] = [
-            None if y is None or not math.isfinite(y) else (self.x(x), self.y(y))
-            for x, y in zip(line.x, line.y, strict=False)
-        ]
+        points = [(self.x(x), self.y(y)) for x, y in zip(line.x, line.y, strict=False)]
         if not line.x:
-            level = self.y(float(line.y[0] or 0.0))
-            points = [(self.x.first, level), (self.x.last, level)]
+            points = [(end, self.y(line.y[0])) for end in (self.x.first, self.x.last)]
         style, dashes = f"stroke:{line.colour};stroke-width:{line.width}", line.dashes or None
         self._add("path", "trace", style, d=_path(points), fill="none", stroke_dasharray=dashes)
         if len(line.x) <= _MOST_POINTS:
             name, unit = isolated(line.name, 60), self.x.axis.title
-            for point, x, y in zip(points, line.x, line.y, strict=False):
-                if point is not None:
-                    title = f"{name}\n{x:,.6g} {unit}\n{_number(y)}"
-                    place = {"cx": point[0], "cy": point[1], "r": 2.5}
-                    self._add("circle", "point", f"fill:{line.colour}", title, **place)
+            for (cx, cy), x, y in zip(points, line.x, line.y, strict=False):
+                title = f"{name}\n{x:,.6g} {unit}\n{_number(y)}"
+                self._add("circle", "point", f"fill:{line.colour}", title, cx=cx, cy=cy, r=2.5)
 
     def add_bar(self, row: int, bar: Bar, *, is_dot: bool = False) -> None:
         """Add a bar, or a dot, with its whiskers and its text."""
@@ -349,14 +341,9 @@ class Plot:
             self.beside.append((end + 6.0, middle + 4.5, bar.text))
 
 
-def _path(points: Sequence[Point | None]) -> str:
-    """Return a line through points, interrupted at missing ones."""
-    path, command = "", "M"
-    for point in points:
-        if point is not None:
-            path += f"{command}{point[0]} {point[1]}"
-        command = "M" if point is None else "L"
-    return path
+def _path(points: Sequence[Point]) -> str:
+    """Return a line through points."""
+    return "M" + "L".join(f"{x} {y}" for x, y in points)
 
 
 def _tick_width(tick: Tick) -> float:
