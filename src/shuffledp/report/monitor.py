@@ -23,7 +23,7 @@ from shuffledp.report.formatting import (
     odds_factor,
     rounded,
 )
-from shuffledp.report.page import render_page
+from shuffledp.report.page import render
 from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
 from shuffledp.report.wording import guarantee_facts
 
@@ -215,7 +215,7 @@ def page(subject: MonitorView) -> str:
     num, curves = result.design.periods, curves_of(result)
     rows, value = table_rows(result), ("Value",) if result.values else ()
     shown = len(rows) // len(curves)
-    return render_page(
+    return render(
         "monitor.html",
         title=f"Simulated monitoring of {result.num_users:,} users over {counted(num, 'period')}",
         result=result,

@@ -1,14 +1,13 @@
 """One self-contained HTML file, which loads nothing.
 
 A content security policy forbids the page the network and all scripts, so that even a label that
-escaped escaping could do no harm. Templates escape all values except our own style sheet.
+escaped escaping could do no harm. Templates escape all values.
 """
 
 import json
 from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
 from shuffledp._version import __version__
 from shuffledp.report import formatting
@@ -46,11 +45,3 @@ def _json(value: str | float) -> str:
 def render(template: str, **facts: object) -> str:
     """Return a rendered template; all facts are escaped."""
     return templates().get_template(template).render(**facts)
-
-
-def render_page(template: str, **facts: object) -> str:
-    """Return a page: header and sections of its template, in one file."""
-    environment = templates()
-    assert environment.loader is not None  # noqa: S101  # narrows the type
-    style = environment.loader.get_source(environment, "report.css")[0]
-    return render(template, style=Markup(style), **facts)  # noqa: S704  # our own

@@ -33,7 +33,7 @@ from shuffledp.report.formatting import (
     shown_label,
 )
 from shuffledp.report.leakage import leakage_facts
-from shuffledp.report.page import render_page
+from shuffledp.report.page import render
 from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
@@ -135,7 +135,7 @@ def _page(subject: Result) -> str:
             f" Shown are the {_MOST_BARS} largest of {number:,} estimates; being picked for "
             "their size, they tend to be a little too large."
         )
-    return render_page(
+    return render(
         "run.html",
         title=subject.about.title or f"{kind} estimates{of} from {subject.num_users:,} users",
         lead=wording.finding(subject),
