@@ -42,6 +42,13 @@ _MOST_BINS = 128  # of a distribution, drawn in their order
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _LONGEST_COLUMN = 32  # characters of a column's name in the title
 
+# Source of randomness of the reports, by the way of collection.
+_RANDOMNESS = {
+    "devices": "of those who sent the reports",
+    "table": "cryptographic, keyed by the operating system",
+    "simulation": "reproducible, from a seed: a simulation",
+}
+
 
 def page_html(subject: object) -> str:
     """Return the whole page about a result.
@@ -148,7 +155,7 @@ def _page(subject: Result) -> str:
         key_figures=_key_figures(subject),
         labels=subject.domain[:_MOST_LISTED],
         between="; " if any("," in label for label in subject.domain) else ", ",
-        randomness=_randomness(subject),
+        randomness=_RANDOMNESS[subject.collected_by],
         true_answers=wording.true_answers(subject.collected_by, is_bare=is_bare),
         is_bare=is_bare,
         local_loss=wording.local_loss(subject.randomizer.profile),
@@ -186,15 +193,6 @@ def _is_one_number(result: Result) -> bool:
 def _with_minus(numbers: Sequence[str]) -> list[str]:
     """Return numbers with minus signs instead of hyphens."""
     return [number.replace("-", "\u2212") for number in numbers]
-
-
-def _randomness(result: Result) -> str:
-    """Name the source of randomness of the reports."""
-    if result.collected_by == "devices":
-        return "of those who sent the reports"
-    if result.is_simulation:
-        return "reproducible, from a seed: a simulation"
-    return "cryptographic, keyed by the operating system"
 
 
 def _key_figures(result: Result) -> list[tuple[str, str, str]]:
