@@ -92,17 +92,41 @@ def run(
     Writes estimates.csv, privacy.json and report.html into --out, or nothing if anything fails.
     --shuffler mallows and displacement also write rows.csv or rows.parquet.
     """
-    from shuffledp.collection.leakage import json_of_run
-
     if ledger is not None and given["seed"] is not None:
         raise click.UsageError("--seed simulates, and a simulation spends nothing: no --ledger")
-    files = {"plan": plan_file, "ledger": ledger}
-    if shared.is_on_spark(given, processes):
-        _run_on_spark(table, files, column, out, overwrite=overwrite, **given)
-        return
+    is_on_spark = shared.is_on_spark(given, processes)
+    intervals, about = shared.take_estimating(given)
+    with console.new_folder(out, overwrite=overwrite) as folder:
+        if is_on_spark:
+            result, read = _run_on_spark(table, column, plan_file, folder, intervals, **given)
+        else:
+            how: Any = {"processes": processes, **given}
+            result, read = _run_here(table, column, plan_file, folder, intervals, **how)
+        result = replace(result, about=replace(about, column=column or ""))
+        files = {"table": table, "plan": plan_file, "ledger": ledger}
+        named = {name: str(file) for name, file in files.items() if file is not None}
+        _write(result, folder, {**named, "column": column, **read})
+        left = None
+        if ledger is not None:
+            # Last: budget spent without a publication, say because the disk is full, is safe.
+            release = result.release()
+            left = sdp.accounting.spend(ledger, release, f"shuffledp run {table.name}").remaining
+    _print_result(result, out, left)
+
+
+def _run_here(
+    table: Path,
+    column: str | None,
+    plan_file: Path | None,
+    folder: Path,
+    intervals: dict[str, Any],
+    *,
+    processes: int | None,
+    **given: Any,
+) -> "tuple[sdp.Result, dict[str, Any]]":
+    """Run on this machine; return the result, and the options by which the table was read."""
     privacy = taken(given, "epsilon", "epsilon0", "delta", "max_epsilon0", "randomizer")
     planned = _planned(plan_file, privacy)
-    intervals, about = shared.take_estimating(given)
     simulated = taken(given, "seed")
     liars, weighing = taken(given, "dishonest"), taken(given, "weight", "most_weight")
     ways = taken(given, *_READING)
@@ -114,17 +138,13 @@ def run(
     what = Asked(given)
     if planned is not None and (what.is_given or not is_uniform):
         raise click.UsageError("--plan says what is asked, of a uniform shuffle: leave both out")
-    with (
-        console.new_folder(out, overwrite=overwrite) as folder,
-        console.progress_bar() as on_progress,
-        sdp.engines.Processes(processes) as workers,
-    ):
-        reading |= {"on_progress": on_progress, **weighing}
+    with console.progress_bar() as on_progress, sdp.engines.Processes(processes) as workers:
+        reading |= {"on_progress": on_progress, **weighing, **simulated}
         if planned is None:
-            asked, values = what.open(table, column, **simulated, **reading)
+            asked, values = what.open(table, column, **reading)
         else:
             asked = planned.question
-            values = sdp.collection.open_column(table, column, asked, **simulated, **reading)
+            values = sdp.collection.open_column(table, column, asked, **reading)
         arranged = shuffle(values.num_users, on_progress)
         setting = planned or arranged.plan(asked, **privacy)
         result = sdp.run(
@@ -138,38 +158,23 @@ def run(
             **liars,
             **intervals,
         )
-        result = replace(result, about=replace(about, column=column or ""))
-        parameters = {
-            "table": str(table),
-            "column": column,
-            "domain_is_discovered": planned is None and what.is_read_from_data,
-            **ways,
-            "num_missing_dropped": values.num_missing,
-            **(simulated | weighing),
-            **{name: str(file) for name, file in files.items() if file is not None},
-        }
-        write_results(result, folder, parameters=parameters, findings=json_of_run(result))
-        # Last: budget spent without a publication, say because the disk is full, is safe.
-        left = None if ledger is None else _spent(result, ledger, table)
-    _print_result(result, out, left)
+    is_discovered = planned is None and what.is_read_from_data
+    number = values.num_missing
+    read = {"domain_is_discovered": is_discovered, **ways, "num_missing_dropped": number}
+    return result, read | simulated | weighing
 
 
 def _run_on_spark(
     table: Path,
-    files: dict[str, Path | None],
     column: str | None,
-    out: Path,
-    *,
-    overwrite: bool,
+    plan_file: Path | None,
+    folder: Path,
+    intervals: dict[str, Any],
     **given: Any,
-) -> None:
-    """Carry out a plan on Spark, on the rows of Parquet files, and write its results."""
-    from shuffledp.collection.leakage import json_of_run
-
-    plan_file, ledger = files["plan"], files["ledger"]
+) -> "tuple[sdp.Result, dict[str, Any]]":
+    """Carry out a plan on Spark, on the rows of Parquet files; return as `_run_here` does."""
     if plan_file is None:
         raise click.UsageError("--engine spark carries a plan out: give --plan, --column and --id")
-    intervals, about = shared.take_estimating(given)
     planned = sdp.Plan.load(plan_file)
     used = {"id_column", "seed", "save_reports", *planned.question.reads}
     used |= {"shuffler"} if given["shuffler"] == "uniform" else set()
@@ -178,27 +183,23 @@ def _run_on_spark(
             "--engine spark carries a plan out, with the uniform shuffle: leave out "
             + ", ".join(unread)
         )
-    reading = {
-        name: given[name] for name in planned.question.reads if given[name] != _READING[name]
+    reads = planned.question.reads
+    reading = {name: given[name] for name in reads if given[name] != _READING[name]}
+    save_to = folder / "reports.parquet" if given["save_reports"] else None
+    drawn = taken(given, "id_column", "seed")
+    how: Any = {"save_to": save_to, "reading": reading, **drawn, **intervals}
+    return sdp.spark.run_files(table, column, planned, **how), {
+        "engine": "spark",
+        **drawn,
+        **reading,
     }
-    with console.new_folder(out, overwrite=overwrite) as folder:
-        result = sdp.spark.run_files(
-            table,
-            column,
-            planned,
-            id_column=given["id_column"],
-            seed=given["seed"],
-            save_to=folder / "reports.parquet" if given["save_reports"] else None,
-            reading=reading,
-            **intervals,
-        )
-        result = replace(result, about=replace(about, column=column or ""))
-        parameters = {"table": str(table), "column": column, "id_column": given["id_column"]}
-        parameters |= {"engine": "spark", "seed": given["seed"], **reading}
-        parameters |= {name: str(file) for name, file in files.items() if file is not None}
-        write_results(result, folder, parameters=parameters, findings=json_of_run(result))
-        left = None if ledger is None else _spent(result, ledger, table)
-    _print_result(result, out, left)
+
+
+def _write(result: "sdp.Result", folder: Path, parameters: dict[str, Any]) -> None:
+    """Write the files of a result, with the success of adversaries who see the release."""
+    from shuffledp.collection.leakage import json_of_run
+
+    write_results(result, folder, parameters=parameters, findings=json_of_run(result))
 
 
 def _planned(plan_file: Path | None, privacy: dict[str, Any]) -> "sdp.Plan | None":
@@ -221,11 +222,6 @@ def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: 
         raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
     if epsilon0 is not None:
         require_non_negative("epsilon0", epsilon0)
-
-
-def _spent(result: "sdp.Result", ledger: Path, table: Path) -> float:
-    """Spend a run from a ledger, and return the remaining epsilon."""
-    return sdp.accounting.spend(ledger, result.release(), f"shuffledp run {table.name}").remaining
 
 
 @cli.command(epilog="Example: shuffledp estimate reports.parquet --plan plan.json --out results/")
@@ -266,8 +262,6 @@ def estimate(
     that arrived, and assumes that nobody saw whose report is whose and that each was drawn once
     with its own randomness.
     """
-    from shuffledp.collection.leakage import json_of_run
-
     if plan_file is None:
         raise click.UsageError("give --plan, the file of `shuffledp plan --out`")
     is_on_spark = shared.is_on_spark(given, processes)
@@ -282,11 +276,9 @@ def estimate(
         path = reports
         if is_on_spark:  # its workers may run in another folder
             path, how["engine"] = reports.absolute(), sdp.spark.Workers().map
-        result = sdp.estimate(path, planned, **how)
-        result = replace(result, about=about)
+        result = replace(sdp.estimate(path, planned, **how), about=about)
         files = {"reports": str(reports), "plan": str(plan_file), "missing": given["missing"]}
-        files |= ways
-        write_results(result, folder, parameters=files, findings=json_of_run(result))
+        _write(result, folder, files | ways)
     _print_result(result, out)
 
 
