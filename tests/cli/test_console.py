@@ -41,13 +41,13 @@ class Bar:
 
 
 def test_stages_say_once_what_would_be_quicker():
-    move = stages(bar := Bar(), {"learning": "quicker: fewer --trials"})
+    move = stages(bar := Bar())
     for stage in ("position laws (quicker: positions='spectral')", "learning", "checking"):
         move(stage, 0, 2)
         move(stage, 2, 2)
     assert bar.lines == [
         "position laws (quicker: --positions spectral)",
-        "learning (quicker: fewer --trials)",
+        "learning",
         "checking",
     ]
 

@@ -62,18 +62,19 @@ def test_epsilon0_instead_of_p(capsys):
     assert by_loss["posterior"]["both"] == pytest.approx(0.52254, abs=5e-6)
 
 
-def test_who_knows_all_others(capsys):
+def test_who_knows_all_others(here, capsys):
     strong = ("--num-users", "201", "--k", "2", "--p", "0.8", "--adversary", "strong")
     worst = found(capsys, *strong)
     assert worst["posterior"]["both"] == pytest.approx(0.52116, abs=5e-6)
     assert worst["posterior"]["shuffler"] == 1.0
     assert worst["knowledge"] == [100, 100]
-    same = found(capsys, *strong, "--known", "0,200")
+    (here / "known.json").write_text('{"prior": [0.5, 0.5], "known": [0, 200]}', encoding="utf-8")
+    same = found(capsys, *strong, "--prior", "known.json")
     assert same["posterior"]["both"] == pytest.approx(0.52111, abs=5e-6)
     run(*strong)
     shown = capsys.readouterr().out
     assert "100, 100, from which it guesses best" in shown
-    run(*strong, "--known", "0,200")
+    run(*strong, "--prior", "known.json")
     assert "known answers  0, 200\n" in capsys.readouterr().out
 
 
@@ -105,7 +106,10 @@ def test_a_prior_beside_a_strong_adversary(here, capsys):
     assert strong["adversary"] == "strong"
     assert strong["posterior"]["both"] == pytest.approx(0.53344, abs=1e-9)
     assert strong["knowledge"] == [0, 0, 3]
-    told = found(capsys, *asked, "--adversary", "strong", "--known", "3,0,0")
+    (here / "three.json").write_text(
+        '{"prior": {"a": 0.5, "b": 0.3, "c": 0.2}, "known": {"a": 3}}', encoding="utf-8"
+    )
+    told = found(capsys, *asked, "--adversary", "strong")
     assert told["posterior"]["both"] < strong["posterior"]["both"]
 
 
@@ -132,31 +136,24 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         (["--num-users", "9", "--p", "0.9"], click.UsageError, "--k is needed"),
         (["--num-users", "some"], click.BadParameter, "not a whole number"),
         (["--k", "2"], click.UsageError, "Missing parameter: num_users"),
-        ([*COLLECTION, "--known", "100,99"], click.UsageError, "--known needs --adversary strong"),
-        ([*COLLECTION, "--known", "100,x"], click.BadParameter, "'x' is not a whole number"),
         (
-            [*COLLECTION, "--adversary", "strong", "--known", "100,100"],
+            [*COLLECTION, "--adversary", "strong", "--prior", "known.json"],
             ParameterError,
             "counts 200 users, and there are 199",
         ),
-        ([*COLLECTION, "--prior", "none.json"], click.UsageError, "there is no such file"),
+        ([*COLLECTION, "--prior", "none.json"], DataError, "none.json: no such file"),
         ([*COLLECTION, "--prior", "."], DataError, "is a directory"),
         (
             ["--num-users", "9", "--k", "3", "--p", "0.9", "--prior", "prior.json"],
             click.UsageError,
             "--k 3, but prior.json has 2",
         ),
-        (
-            [*COLLECTION, "--adversary", "strong", "--prior", "known.json", "--known", "1,1"],
-            click.UsageError,
-            "says already whose",
-        ),
         ([*COLLECTION, "--prior", "bad.json"], DataError, r"sums to 0\.9, off by -0\.1"),
     ],
 )
 def test_bad_input_gets_one_clear_line(here, arguments, error, message):
     (here / "bad.json").write_text("[0.5, 0.4]", encoding="utf-8")
-    (here / "known.json").write_text('{"prior": [0.5, 0.5], "known": [1, 1]}', encoding="utf-8")
+    (here / "known.json").write_text('{"prior": [0.5, 0.5], "known": [100, 100]}', encoding="utf-8")
     with pytest.raises(error, match=message) as caught:
         run(*arguments)
     assert "\n" not in str(caught.value)

@@ -145,7 +145,7 @@ class Processes:
     def start_relay(self, store, *options, port=0, dies=(), is_held=False):
         return self.start(
             "relay", "c/terms.json", "--graph", "edges.csv", "--store", store,
-            "--port", str(port), *options, dies=dies, is_held=is_held,
+            "--listen", f"127.0.0.1:{port}", *options, dies=dies, is_held=is_held,
         )  # fmt: skip
 
     def relay(self, *options, port=0, dies=(), is_held=False):

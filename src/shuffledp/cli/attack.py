@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from shuffledp.groups.grouping import GroupShuffler
 
 _SIMULATION = "a simulation on true answers: nothing is released, and the figures are not private"
-_HINTS = dict.fromkeys(("majority vote", "Gaussian process", "learning"), "quicker: fewer --trials")
 
 simulation_options = options(
     f"""
@@ -59,7 +58,7 @@ def _simulate(
     trials, entropy = asked.pop("trials"), sdp.Entropy.from_seed(asked.pop("seed"))
     asked["public"] = asked["public"] or ()
     with (
-        console.progress_bar(_HINTS) as on_progress,
+        console.progress_bar() as on_progress,
         sdp.engines.Processes(asked.pop("processes")) as workers,
     ):
         how: dict[str, Any] = {"on_progress": on_progress}

@@ -174,11 +174,8 @@ def print_paragraph(title: str, text: str) -> None:
 
 
 @contextmanager
-def progress_bar(hints: Mapping[str, str] | None = None) -> Iterator[Progress | None]:
-    """Yield a callback that moves a bar on stderr, or None where stderr is no terminal.
-
-    Hints name a quicker alternative beside a stage.
-    """
+def progress_bar() -> Iterator[Progress | None]:
+    """Yield a callback that moves a bar on stderr, or None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -194,17 +191,16 @@ def progress_bar(hints: Mapping[str, str] | None = None) -> Iterator[Progress | 
         console=Console(stderr=True),
         transient=True,
     ) as bar:
-        yield stages(bar, hints or {})
+        yield stages(bar)
 
 
-def stages(bar: "ProgressBar", hints: Mapping[str, str]) -> Progress:
+def stages(bar: "ProgressBar") -> Progress:
     """Return a progress callback with one line of the display for each stage."""
     tasks: dict[str, TaskID] = {}
 
     def move(stage: str, done: int, total: int | None) -> None:
         if stage not in tasks:
-            hint = f" ({hints[stage]})" if stage in hints else ""
-            tasks[stage] = bar.add_task(_with_options(stage) + hint, total=total)
+            tasks[stage] = bar.add_task(_with_options(stage), total=total)
         bar.update(tasks[stage], completed=done, total=total)
 
     return move

@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -325,11 +326,6 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     ]
 
 
-def _say_waiting(message: str) -> None:
-    """Print on stderr that a command waits."""
-    click.echo(message, err=True)
-
-
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")
 @click.argument("folder", type=shared.PATH)
 @options(
@@ -356,9 +352,9 @@ def collect(
 
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
-    with console.new_folder(out, overwrite=overwrite) as partial:
+    with console.new_folder(out, overwrite=overwrite) as new:
         number, record = collect_results(
-            made, key, partial, batch=batch, wait_seconds=wait, on_wait=_say_waiting
+            made, key, new, batch=batch, wait_seconds=wait, on_wait=partial(click.echo, err=True)
         )
     if console.print_json({"batch": number, **record}):
         return

@@ -22,9 +22,9 @@ from shuffledp.cli.options import JSON, cli, options
     Adversary:
     --adversary [uninformed|strong]  It knows nobody's answer, or everybody's but the
         target's; --prior can state some.  [default: uninformed]
-    --known N,N,...  For strong: number of other users with each answer, k numbers with sum N - 1;
-        by default the numbers from which it guesses best.
-    --prior FILE  JSON file with the probability of each answer, and the answers that it knows.
+    --prior FILE  JSON file with the probability of each answer, and the numbers of other users
+        with each answer, as far as it knows them; for strong by default the numbers from which it
+        guesses best.
     Output:
     {JSON}
     """,
@@ -54,27 +54,14 @@ def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **gu
     console.print_list("assumptions", found.both.assumptions)
 
 
-def _believed(
-    *,
-    adversary: str,
-    domain_size: int | None,
-    known: tuple[int, ...] | None,
-    prior: Path | None,
-) -> dict[str, Any]:
+def _believed(*, adversary: str, domain_size: int | None, prior: Path | None) -> dict[str, Any]:
     """Return the adversary, as an argument of `account_leakage`."""
-    if known is not None and adversary == "uninformed":
-        raise click.UsageError("--known needs --adversary strong; some answers go into --prior")
     if prior is None:
-        return {"adversary": adversary, "domain_size": domain_size, "known": known}
-    if not prior.exists():
-        raise click.UsageError(f"--prior {prior}: there is no such file")
+        return {"adversary": adversary, "domain_size": domain_size}
     belief = sdp.leakage.read_prior(prior)
-    if belief.known is not None:
-        if known is not None:
-            raise click.UsageError(f"--known: {prior.name} says already whose answers are known")
-        adversary = "partial" if adversary == "uninformed" else adversary
-        known = belief.known
+    if belief.known is not None and adversary == "uninformed":
+        adversary = "partial"
     k = len(belief.prior)
     if domain_size not in (None, k):
         raise click.UsageError(f"--k {domain_size}, but {prior.name} has {k} probabilities")
-    return {"adversary": adversary, "domain_size": k, "prior": belief.prior, "known": known}
+    return {"adversary": adversary, "domain_size": k, "prior": belief.prior, "known": belief.known}

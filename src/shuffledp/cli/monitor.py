@@ -17,7 +17,6 @@ from shuffledp.collection.output import REPORT_FILE
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text, guarantee_facts
 
-_HINTS = {"simulating": "errors at once: shuffledp monitor plan"}
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
 # Written out, since --help must not load the laws of the signs; a test compares them.
@@ -165,7 +164,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     parameters = {"table": str(table), **asked}
     reading = taken(asked, *_READING) | shared.take_reading(asked)
     with console.new_folder(out, overwrite=overwrite) as folder:
-        with console.progress_bar(_HINTS) as on_progress:
+        with console.progress_bar() as on_progress:
             histories = sdp.monitoring.open_histories(table, **reading, on_progress=on_progress)
             result = sdp.monitoring.simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)

@@ -135,7 +135,7 @@ def _expected(
 
 @network.command(
     epilog="Example: shuffledp network relay collection/terms.json --graph edges.csv "
-    "--store relay.db --port 8000 --round-seconds 60"
+    "--store relay.db --listen 127.0.0.1:8000 --round-seconds 60"
 )
 @_TERMS
 @options(
@@ -144,9 +144,8 @@ def _expected(
     {_GRAPH}
     --store PATH  SQLite file for the relay's state, created if absent. Started again with it, the
         relay goes on.  [required]
-    --host ADDRESS  Address to listen at, by HTTP; for other machines put a reverse proxy with TLS
-        before it.  [default: 127.0.0.1]
-    --port N  Port to listen at; 0 takes any free one.  [=0]
+    --listen ADDRESS:PORT  Address to listen at, by HTTP; port 0 takes any free one. For other
+        machines put a reverse proxy with TLS before it.  [default: 127.0.0.1:0]
     Time:
     --round-seconds FLOAT  Length of a round; users who send nothing in it are absent.
         [default: 60.0]
@@ -156,23 +155,21 @@ def _expected(
         soon as all have sent.  [default: interval]
     --until-collected  Stop once the analyzer has stored everything and the relay has deleted the
         reports.
-    """,
-    port=click.IntRange(0, 65535),
+    """
 )
-def relay(
-    *, terms: Path, graph: Path, store: Path, host: str, port: int, clock: str, **given: Any
-) -> None:
+def relay(*, terms: Path, graph: Path, store: Path, listen: str, clock: str, **given: Any) -> None:
     """Pass sealed messages between the peers of TERMS, round by round.
 
     Prints its URL and serves until it is stopped. Started again with the same --store it loses
     nothing.
     """
     require_service()
+    from shuffledp.deploy.servers.settings import address_of
     from shuffledp.peers.preparing import read_terms
     from shuffledp.peers.relay_server import serve_relay
 
     read = read_terms(terms)
-    given |= {"address": (host, port), "is_eager": clock == "all"}
+    given |= {"address": address_of(listen), "is_eager": clock == "all"}
     serve_relay(read, sdp.network.read_graph(graph), store, on_ready=say_url, **given)
 
 

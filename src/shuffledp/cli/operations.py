@@ -25,24 +25,18 @@ def keys() -> None:
 
 @keys.command(epilog="Example: shuffledp keys rotate task/")
 @click.argument("folder", type=PATH)
-@options(
-    """
-    --first-epoch N  First epoch in which devices use the analyzer's new key; by default the second
-        to begin from now.
-    """,
-    first_epoch=click.IntRange(0),
-)
-def rotate(*, folder: Path, first_epoch: int | None) -> None:
+def rotate(*, folder: Path) -> None:
     """Make new keys for the task in FOLDER, which has operator.key, and sign the new lists.
 
-    The analyzer gets a key with the next number, used from a later epoch on, unless one is waiting
-    already; older keys open earlier reports until they are destroyed. The shuffler gets a key for
-    each coming epoch without one, up to 256 epochs ahead; its keys are never replaced.
+    The analyzer gets a key with the next number, used from the second epoch to begin from now,
+    unless one is waiting already; older keys open earlier reports until they are destroyed. The
+    shuffler gets a key for each coming epoch without one, up to 256 epochs ahead; its keys are
+    never replaced.
     """
     require_service()
     from shuffledp.deploy.servers.settings import rotate as rotate_keys
 
-    made, key = rotate_keys(folder, time.time(), first_epoch)
+    made, key = rotate_keys(folder, time.time())
     epochs = f"{made[0]} to {made[-1]}" if made else "each epoch to come had one"
     said, new = "one is to come already, or no epoch is", dict[str, list[str]]()
     if key is not None:
@@ -163,12 +157,9 @@ def aggregate(*, batches: Path, config: Path, processes: int | None, engine: str
             record.append({"batch": number, "num_users": found, "results": str(folder)})
             (on_progress or no_progress)("opening batches", done + 1, len(files))
     if not console.print_json({"batches": record}):
-        for each in record:
-            said = (
-                "{num_users:,} reports, {results}" if each["num_users"] else "kept for a later one"
-            )
-            said = said.format(**each)
-            console.print_facts([(f"batch {each['batch']}", said)])
+        counted, kept = "{num_users:,} reports, {results}", "kept for a later one"
+        lines = ((counted if each["num_users"] else kept).format(**each) for each in record)
+        console.print_facts(zip((f"batch {each['batch']}" for each in record), lines, strict=True))
 
 
 @task.command(

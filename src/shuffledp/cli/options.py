@@ -66,13 +66,10 @@ class _Command(click.Command):
 
 
 class _Group(click.Group):
-    command_class = _Command
-
-
-class _Commands(_Group):
     """Commands, which the modules of this folder add when they are imported."""
 
-    group_class = _Group
+    command_class = _Command
+    group_class = type  # groups in this one are of this class, too
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of the command's name, and all modules if it lacks the command."""
@@ -90,7 +87,7 @@ class _Commands(_Group):
 
 
 @click.group(
-    cls=_Commands,
+    cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="shuffledp", message="%(prog)s %(version)s")
@@ -102,7 +99,7 @@ def cli() -> None:
     """
 
 
-@cli.group(cls=_Commands)
+@cli.group()
 def network() -> None:
     """Shuffle without a shuffler: users pass reports on along a graph.
 
@@ -269,7 +266,6 @@ _KINDS: dict[str, Any] = {
         str: "ADDRESS ADDRESS:PORT C COLUMN LENGTH LIST NAME R STEP TEXT TIME URL",
         float: "FLOAT P SECONDS X",
         whole_number: "D G H K M N NODE S T",
-        whole_numbers: "N,N,...",
         answer_list: "A,B A,B,...",
         column_pairs: "A:B,...|all",
         number_range: "LOW,HIGH",
@@ -454,10 +450,6 @@ DISHONEST = """
 LAZY = """
     laziness=--lazy P  Probability that a report stays where it is in a round; above 0 on bipartite
         graphs.  [default: 0.0]
-    """
-USERS = """
-    --users [worst|all]  all: also state epsilon for 99, 90 and 50 % of the users. Publish the
-        epsilon of the worst user.  [default: worst]
     """
 
 

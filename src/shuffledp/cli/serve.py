@@ -20,7 +20,7 @@ _PAGES = ("survey", "pilot", "console")
 @options(
     """
     Shuffler and analyzer:
-    --config PATH  Settings of the server. Of the console, in place of TASKS: of one to ask.
+    --config PATH  Settings of the server.
     --instance N   Number of a further process of a shuffler with a PostgreSQL database; it listens
         2 N ports on.  [=0]
     is_check=--check  Open settings, task, keys and store as the server would, compare private keys
@@ -56,8 +56,6 @@ def serve(
             raise click.UsageError(f"{role} needs --config, and no TASKS")
         _serve_role(role, config, **server)
         return
-    if config is not None and role == "console":
-        tasks, config = (*tasks, config), None
     if config is not None or any(server.values()):
         raise click.UsageError(f"{role} takes TASKS: leave --config and options of servers out")
     if not tasks:

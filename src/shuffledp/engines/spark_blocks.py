@@ -194,18 +194,17 @@ def _check(keyed: _Keyed, table: "pa.Table") -> "pa.Table":
     block = _opened(keyed, table)
     num_users, num_missing = len(block.values), block.column.num_missing
     own = cautions_of_missing(num_missing, num_users, has_category="other" in block.reads)
-    row = {
-        "block": block.number,
-        "num_users": num_users,
-        "num_missing": num_missing,
-        "repeated": block.repeated,
-        "digest": block.digest,
-        "cautions": [each for each in block.column.cautions if each not in own],
-    }
-    names = ("block", "num_users", "num_missing", "repeated")
-    schema = [*((name, pa.int64()) for name in names), ("digest", pa.binary())]
-    schema += [("cautions", pa.list_(pa.string()))]
-    return pa.Table.from_pylist([row], schema=pa.schema(schema))
+    cautions = [each for each in block.column.cautions if each not in own]
+    return pa.table(
+        {
+            "block": [block.number],
+            "num_users": [num_users],
+            "num_missing": [num_missing],
+            "repeated": [block.repeated],
+            "digest": [block.digest],
+            "cautions": pa.array([cautions], pa.list_(pa.string())),
+        }
+    )
 
 
 def _report(keyed: _Keyed, table: "pa.Table") -> "pa.Table":

@@ -152,7 +152,7 @@ def test_inner_ports_are_asked_by_address():
 
 
 def test_the_command_takes_settings_in_place_of_a_folder(tmp_path, capsys):
-    assert main(["serve", "console", "--config", str(tmp_path / "ours.toml")]) == 2
+    assert main(["serve", "console", str(tmp_path / "ours.toml")]) == 2
     assert "task.bin" in capsys.readouterr().err
     assert main(["serve", "survey", "--config", str(tmp_path / "ours.toml")]) == 2
     assert "survey takes TASKS" in capsys.readouterr().err

@@ -143,13 +143,11 @@ LEAKAGE = [
     "--num-users 1000 --k 5 --p 0.6",
     "--num-users 1000000000 --k 10000 --epsilon0 2",
     "--num-users 201 --k 2 --p 0.8 --adversary strong",
-    "--num-users 200 --k 2 --p 0.9 --adversary strong --known 150,49",
     "--num-users 30 --k 3 --p 0.7 --adversary strong",
     "--num-users 20 --p 0.9 --prior prior.json",
     "--num-users 200 --p 0.9 --prior some.json",
     "--num-users 20 --p 0.9 --adversary strong --prior prior.json",
     "--num-users 50 --p 0.7 --prior colours.json",
-    "--num-users 1000 --k 4 --epsilon0 1 --known 300,300,300,99 --adversary strong",
 ]
 MONITOR_PLAN = [
     "--periods 8 --max-changes 1 --num-users 10000 --epsilon0 1 --delta 1e-6",
@@ -210,7 +208,6 @@ REFUSED = [
     "network account uneven.csv --epsilon0 1 --delta 1e-6 --rounds 5 --json",
     "network account ring.csv --epsilon0 1 --delta 1e-6 --rounds -1 --json",
     "leakage --num-users 10 --k 2 --p 0.2 --json",
-    "leakage --num-users 10 --k 2 --p 0.9 --adversary strong --known 1,1 --json",
     "monitor plan --periods 8 --max-changes 9 --num-users 100 --epsilon0 1 --delta 1e-6 --json",
     "monitor simulate histories.csv --user user --time time --value version --max-changes 2"
     " --epsilon0 2 --delta 1e-6 --out o --json",

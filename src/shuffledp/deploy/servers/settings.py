@@ -411,13 +411,11 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
     return keys
 
 
-def rotate(
-    folder: Path, now: float, first_epoch: int | None = None
-) -> tuple[range, SealKey | None]:
+def rotate(folder: Path, now: float) -> tuple[range, SealKey | None]:
     """Make the analyzer's next key, and keys of epochs as far as possible; sign the lists.
 
-    The analyzer's is used from an epoch on, by default the second to begin from now, so that the
-    lists are with both servers in time and each epoch has one key. Return the epochs with new keys
+    The analyzer's is used from the second epoch to begin from now, so that the lists are with both
+    servers in time and each epoch has one key. Return the epochs with new keys
     and the analyzer's new key; None if one is to come already, or no epoch is left. Private keys
     are on disk before the lists name them. A run that was interrupted can be repeated.
     """
@@ -427,10 +425,6 @@ def rotate(
     shuffler, analyzer = folder / "shuffler", folder / "analyzer"
     listed, present = read_list(analyzer / "keys.bin", task, "analyzer"), task.nth_epoch(now)
     last = max(key.first_epoch for key in listed.keys)
-    if first_epoch is not None and not max(present, last) < first_epoch < task.num_epochs:
-        allowed = f"[{max(present, last) + 1}, {task.num_epochs - 1}]"
-        what = f"first_epoch = {first_epoch} is not in {allowed}"
-        raise DataError(f"{what}: name an epoch to come, after the newest key's")
     before = read_list(shuffler / "keys.bin", task, "shuffler")
     first = max(0, task.nth_epoch(now - grace))
     most = SIZES[task.seal].most_keys
@@ -441,7 +435,7 @@ def rotate(
         kept = range(max(first, before.serial - len(before.keys)), before.serial)
         known = [*sealed_to(made), *(before.key_of_epoch(epoch) for epoch in reversed(kept))]
         replace_file(shuffler / "keys.bin", signer.signed("shuffler", known, epochs.stop))
-    used_from = max(0, present + 2) if first_epoch is None else first_epoch
+    used_from = max(0, present + 2)
     if not last < used_from < task.num_epochs:
         return epochs, None
     opening, number = new_mail_key(task.seal), listed.serial % NUM_KEYS
