@@ -133,7 +133,7 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
         (["--num-users", "9", "--k", "2", "--p", "0.3"], OutOfRegimeError, "p >= 1/k.*p = 0.7"),
         (["--num-users", "9", "--k", "2"], click.UsageError, "exactly one of --p"),
         ([*COLLECTION, "--epsilon0", "1"], click.UsageError, "exactly one of --p"),
-        (["--num-users", "9", "--p", "0.9"], click.UsageError, "--k is needed"),
+        (["--num-users", "9", "--p", "0.9"], ParameterError, r"domain_size \(k\) is needed"),
         (["--num-users", "some"], click.BadParameter, "not a whole number"),
         (["--k", "2"], click.UsageError, "Missing parameter: num_users"),
         (

@@ -149,7 +149,7 @@ def test_what_is_left_without_the_shuffler_is_of_all_rounds(capsys):
     ("arguments", "message"),
     [
         ([*ISSUE, "--max-epsilon0", "0"], "max_epsilon0 = 0.0"),
-        (["plan", "--num-users", "9", "--delta", "0.1", "--max-epsilon0", "1"], "limits what"),
+        (["plan", "--num-users", "9", "--delta", "0.1", "--max-epsilon0", "1"], "--max-epsilon0"),
         (
             ["plan", "--num-users", "9", "--epsilon", "1", "--delta", "0.1", "--max-epsilon0", "1"],
             "leave out the question",

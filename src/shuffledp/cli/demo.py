@@ -8,7 +8,7 @@ import click
 import shuffledp as sdp
 from shuffledp import report
 from shuffledp.cli import console
-from shuffledp.cli.options import OVERWRITE, SEED, cli, options, require_target
+from shuffledp.cli.options import OVERWRITE, SEED, cli, options
 from shuffledp.collection.output import REPORT_FILE, results_folder, write_results
 from shuffledp.collection.source.surveys import Survey, surveys
 from shuffledp.report.formatting import percent
@@ -32,7 +32,6 @@ def demo(*, out: Path, epsilon: float, delta: float, seed: int | None, overwrite
     """
     from shuffledp.collection.leakage import json_of_run
 
-    require_target(epsilon=epsilon, delta=delta)
     done: list[tuple[Survey, sdp.Result]] = []
     with results_folder(out, overwrite=overwrite) as folder:
         for survey in surveys():

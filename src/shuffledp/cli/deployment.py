@@ -172,12 +172,8 @@ def _planned(
     """
     from shuffledp.deploy.creating import promise_of
 
-    beside = [
-        f"--{name.replace('_', '-')}" for name, each in others.items() if each not in (None, False)
-    ]
-    if beside or asked.is_given:
-        what = beside[0] if beside else "the question"
-        raise click.UsageError(f"--plan says what is asked, and how: leave {what} out")
+    if beside := shared.flags_given(others) or ["the question"] * asked.is_given:
+        raise click.UsageError(f"--plan says what is asked, and how: leave {beside[0]} out")
     found = sdp.Plan.load(file)
     remedy = (
         f"; the plan is for {found.num_users:,} honest users: give --min-batch "
@@ -211,14 +207,12 @@ def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) 
     """
     from shuffledp.deploy.servers.settings import read_task
 
-    given = {name: each for name, each in numbers.items() if each is not None}
     if task_file is None and dap is not None:
-        _check_dap(dap, **given)
+        _check_dap(dap, **{name: each for name, each in numbers.items() if each is not None})
     elif task_file is None or dap is not None:
         raise click.UsageError("give a task, or --dap with a file")
-    elif given:
-        name = next(iter(given)).replace("_", "-")
-        raise click.UsageError(f"--{name} is for --dap: a task says its own")
+    elif given := shared.flags_given(numbers):
+        raise click.UsageError(f"{given[0]} is for --dap: a task says its own")
     else:
         made = read_task(task_file)
         made.check()

@@ -37,8 +37,6 @@ def leakage(*, truth: float | None, epsilon0: float | None, num_users: int, **gu
     from shuffledp.report.leakage import account_facts, account_rows
 
     believed = _believed(**guessed)
-    if believed["domain_size"] is None:
-        raise click.UsageError("--k is needed: the number of possible answers")
     if (truth is None) == (epsilon0 is None):
         raise click.UsageError("give exactly one of --p (1 for a shuffler alone) and --epsilon0")
     found = sdp.leakage.account_leakage(

@@ -12,7 +12,7 @@ import shuffledp as sdp
 from shuffledp import report
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.options import cli, options, require_target, taken
+from shuffledp.cli.options import cli, options, taken
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.wording import gap_text, guarantee_facts
@@ -80,9 +80,6 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     Compares with one-shot collections: everybody answers in every period, or each user draws a few
     periods in secret and answers only in those.
     """
-    require_target(epsilon=asked["epsilon"], delta=asked["delta"])
-    if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
-        raise click.UsageError("give exactly one of --epsilon0 (local) and --epsilon (central)")
     planned = sdp.monitoring.plan_monitoring(domain=categories, **asked)
     console.print_warnings(planned.cautions)
     if not console.print_json(planned.to_dict()):

@@ -6,7 +6,7 @@ Options that several commands share stand here, with the kinds of values and che
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
@@ -19,7 +19,7 @@ import click
 
 import shuffledp as sdp
 from shuffledp._version import __version__
-from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
+from shuffledp.core.checks import require_open_unit
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError, ParameterError
 from shuffledp.randomizers import registry
@@ -459,15 +459,15 @@ def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: options.pop(name) for name in names}
 
 
-def named_options(among: dict[str, Any]) -> dict[str, str]:
-    """Return the options that stand on the command line, by parameter, if they are among some."""
+def flags_given(names: Container[str]) -> list[str]:
+    """Return the flags of some parameters whose options stand on the command line."""
     context = click.get_current_context()
-    return {
-        each.name: each.opts[0]
+    return [
+        each.opts[0]
         for each in context.command.params
-        if each.name in among
+        if each.name in names
         and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE
-    }
+    ]
 
 
 def take_reading(options: dict[str, Any]) -> dict[str, Any]:
@@ -491,29 +491,6 @@ def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.colle
     require_open_unit("confidence", intervals["confidence"])
     words = taken(options, "title", "question", "organisation", "contact")
     return intervals, sdp.collection.About(**words, date=datetime.now(UTC).date().isoformat())
-
-
-def require_target(
-    *, epsilon: float | None, delta: float | None, max_epsilon0: float | None = None
-) -> None:
-    """Raise unless a given epsilon or epsilon0 is positive and a given delta is in (0, 1)."""
-    if epsilon is not None:
-        require_positive("epsilon", epsilon)
-    if delta is not None:
-        require_open_unit("delta", delta)
-    if max_epsilon0 is not None:
-        require_positive("max_epsilon0", max_epsilon0)
-        if epsilon is None:
-            raise click.UsageError("--max-epsilon0 limits what --epsilon allows: give that too")
-
-
-def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
-    """Raise unless exactly one of the two is given, and in its range."""
-    require_target(epsilon=None, delta=delta)
-    if epsilon is not None:
-        require_non_negative("epsilon", epsilon)
-    if (epsilon is None) == (delta is None):
-        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
 
 
 def require_service() -> None:

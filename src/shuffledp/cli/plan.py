@@ -86,7 +86,6 @@ def plan(
 
     words = Asked(asked)
     goal = shared.taken(asked, "epsilon", "delta")
-    shared.require_target(**goal, max_epsilon0=max_epsilon0)
     ways = shared.taken(
         asked, "dummies", "no_local_noise", "most_dummies", "frequency", "dishonest"
     )

@@ -15,7 +15,7 @@ from shuffledp.cli.options import cli, options, taken
 from shuffledp.cli.shuffles import GROUPING, SHUFFLED, SHUFFLER, take_shuffle
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE, write_results
-from shuffledp.core.checks import require_non_negative
+from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
 from shuffledp.report.wording import guarantee_facts, without_shuffler_line
 
 # Options of reading a table, with their defaults.
@@ -178,7 +178,7 @@ def _run_on_spark(
     planned = sdp.Plan.load(plan_file)
     used = {"id_column", "seed", "save_reports", *planned.question.reads}
     used |= {"shuffler"} if given["shuffler"] == "uniform" else set()
-    if unread := [each for name, each in shared.named_options(given).items() if name not in used]:
+    if unread := shared.flags_given(given.keys() - used):
         raise click.UsageError(
             "--engine spark carries a plan out, with the uniform shuffle: leave out "
             + ", ".join(unread)
@@ -213,13 +213,17 @@ def _planned(plan_file: Path | None, privacy: dict[str, Any]) -> "sdp.Plan | Non
     return planned
 
 
-def _require_privacy(*, epsilon: float | None, epsilon0: float | None, **other: Any) -> None:
-    """Raise unless delta and exactly one of epsilon and epsilon0 are given."""
-    if other["delta"] is None:
+def _require_privacy(
+    *, epsilon: float | None, epsilon0: float | None, delta: float | None, **_: Any
+) -> None:
+    """Raise before the table is read unless delta and one of epsilon and epsilon0 are given."""
+    if delta is None:
         raise click.UsageError("give --delta, or --plan")
-    shared.require_target(epsilon=epsilon, delta=other["delta"], max_epsilon0=other["max_epsilon0"])
     if (epsilon is None) == (epsilon0 is None):
         raise click.UsageError("give exactly one of --epsilon (to be met) and --epsilon0 (fixed)")
+    require_open_unit("delta", delta)
+    if epsilon is not None:
+        require_positive("epsilon", epsilon)
     if epsilon0 is not None:
         require_non_negative("epsilon0", epsilon0)
 

@@ -87,9 +87,8 @@ def send(
             raise click.UsageError("--column and ways of reading are for TABLE: leave them out")
         _answer(made, own, **device)
         return
-    given = [name for name, each in device.items() if each is not None and each is not False]
-    if given:
-        raise click.UsageError(f"--{given[0].replace('_', '-')} is for a device: leave TABLE out")
+    if given := shared.flags_given(device):
+        raise click.UsageError(f"{given[0]} is for a device: leave TABLE out")
     _send_table(made, table, column, own if codes else None, **ways)
 
 

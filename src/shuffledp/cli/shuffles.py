@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 import shuffledp as sdp
-from shuffledp.cli.options import taken
+from shuffledp.cli.options import flags_given, taken
 from shuffledp.collection.output import REPORTS_FILE
 from shuffledp.core.progress import Progress, no_progress
 
@@ -105,14 +105,12 @@ def take_shuffle(
     read the table. Returns a function that opens the shuffle for a number of users.
     """
     exchange = taken(options, "graph", "rounds", "protocol", "laziness", "dummies")
-    given = [name for name, value in exchange.items() if value is not None]
     id_column = options["id_column"]
     ways, alpha, distance = take_groups(options)
     shuffler, keep = options.pop("shuffler"), options.pop("keep") or ()
     asked = SimpleNamespace(table=table, column=column, id_column=id_column, **exchange, **others)
-    if shuffler != "network" and given:
-        option = given[0].replace("laziness", "lazy")
-        raise click.UsageError(f"--{option} is for --shuffler network: add it, or leave it out")
+    if shuffler != "network" and (unread := flags_given(exchange)):
+        raise click.UsageError(f"{unread[0]} is for --shuffler network: add it, or leave it out")
     if shuffler in GROUP_SHUFFLERS:
         asked.grouping, asked.alpha = required_groups(ways, alpha)
         asked.keep, asked.how = keep, {"name": shuffler, "distance": distance}

@@ -93,19 +93,17 @@ class Processes:
         The function and the items must be picklable, so that they can be sent to another process.
         """
         waiting = iter(items)
-        done_here, first = 0.0, list(islice(waiting, 2))
+        first = list(islice(waiting, 2))
         waiting = chain(first, waiting)
         if self.number == 1 or len(first) < 2:
             yield from map(function, waiting)
             return
-        while done_here < self._patience:
-            started = time.perf_counter()
-            for item in islice(waiting, 1):
+        if self._patience:
+            until = time.perf_counter() + self._patience
+            for item in waiting:
                 yield function(item)
-                break
-            else:
-                return
-            done_here += time.perf_counter() - started
+                if time.perf_counter() > until:
+                    break
         yield from self._elsewhere(function, waiting)
 
     def _elsewhere(self, function: Callable[[Any], Any], items: Iterator[Any]) -> Iterator[Any]:

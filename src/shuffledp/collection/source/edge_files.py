@@ -74,14 +74,10 @@ def numbers_of(
         found = labels.cast(pl.Int64, strict=False)
         found = found.set(found.cast(pl.String) != labels, None)
     else:
-        ids = [label_of(label) for label in ids]
-        if len(set(ids)) < len(ids):
+        names = pl.Series([label_of(label) for label in ids], dtype=pl.String)
+        if names.n_unique() < len(names):
             raise ParameterError("ids holds a label twice: give every person one of their own")
-        number_of = pl.DataFrame(
-            {"label": pl.Series(ids, dtype=pl.String), "number": np.arange(len(ids))}
-        )
-        asked = labels.rename("label").to_frame()
-        found = asked.join(number_of, on="label", how="left", maintain_order="left")["number"]
+        found = labels.replace_strict(names, np.arange(len(names)), default=None)
     return found.fill_null(-1).to_numpy(), found.is_not_null().to_numpy()
 
 
