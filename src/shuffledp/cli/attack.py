@@ -11,7 +11,7 @@ import click
 import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli.options import DECIMAL, JSON, PATH, READING, cli, options, take_reading
-from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, required_groups, take_groups
+from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def _simulate(
     """Open the survey, measure the arrangements to compare, and print the results."""
     from shuffledp.groups.attacks.survey import open_survey, usual_arrangements
 
-    ways, alpha, distance = take_groups(asked)
-    (grouping, alpha), name = required_groups(ways, alpha), asked.pop("shuffler")
+    (grouping, alpha, distance), name = take_groups(asked), asked.pop("shuffler")
     trials, entropy = asked.pop("trials"), sdp.Entropy.from_seed(asked.pop("seed"))
     asked["public"] = asked["public"] or ()
     with (

@@ -327,10 +327,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     Batch:
     --batch N  Number of the batch; by default the newest.
     --wait SECONDS  Longest wait; by default unlimited.
-    Output:
-    {shared.OUT.format("results")}
-    {shared.OVERWRITE}
-    {shared.JSON}
+    {shared.RESULTS}
     """,
 )
 def collect(

@@ -141,10 +141,7 @@ def _up(value: float) -> str:
     Estimates:
     --smoothed  Use later reports for earlier periods: past estimates change, and are more accurate.
     {_CONFIDENCE}
-    Output:
-    {shared.OUT.format("results")}
-    {shared.OVERWRITE}
-    {shared.JSON}
+    {shared.RESULTS}
     """,
 )
 def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:

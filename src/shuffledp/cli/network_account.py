@@ -40,10 +40,7 @@ def _up(value: float | None) -> str:
     Reports:
     --epsilon0 FLOAT  Local epsilon of each report, in nats.  [required]
     --delta FLOAT     Central delta, far below 1/users.  [required]
-    --randomizer NAME  As for `shuffledp account`; by default any. Naming it gives a smaller
-        epsilon.
-    {shared.K}
-    {shared.DIMENSION}
+    {shared.REPORT_LAW}
     --dummies LAW  Dummies that each honest user sends for every answer, such as poisson:0.001;
         with --protocol single they do not lower epsilon.
     {shared.DISHONEST}

@@ -339,11 +339,9 @@ def _print_outcome(outcome: "PeersOutcome") -> None:
     Privacy:
     --delta FLOAT  Central delta, far below 1/users.  [required]
     {shared.DISHONEST}
-    Output:
+    Estimates:
     {shared.CONFIDENCE}
-    {shared.OUT.format("results")}
-    {shared.OVERWRITE}
-    {shared.JSON}
+    {shared.RESULTS}
     """,
 )
 def collect(

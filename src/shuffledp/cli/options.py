@@ -366,8 +366,13 @@ JSON = "as_json=--json  Print one JSON object instead of text."
 SHOW_VALUES = "--show-values  Show refused values in error messages, beside rows and columns."
 OUT = "--out PATH  New folder for {}.  [required]"
 OVERWRITE = "--overwrite  Replace a folder of earlier results."
+RESULTS = f"""
+    Output:
+    {OUT.format("results")}
+    {OVERWRITE}
+    {JSON}
+    """
 SEED = "--seed N  Simulate reproducibly; a simulation protects nobody, and its results say so."
-K = "domain_size=--k K  Number of possible answers; not needed for unary encodings."
 DIMENSION = "--dimension D  Length of the vectors, for privunit."
 CONFIDENCE = "--confidence FLOAT  Confidence of each interval.  [default: 0.95]"
 PLAN = """
@@ -382,13 +387,16 @@ RANDOMIZER = (
     "--max-answers: sampled:NAME or split:NAME with a NAME of categories."
 )
 
-# Randomizer of a report, and the quantity to compute: for commands of the accountant.
-LAW = f"""
-    Reports:
+# Randomizer of a report, then also the quantity to compute: for commands of the accountant.
+REPORT_LAW = f"""
     --randomizer NAME  By default the bound holds for any. Categories: {_NAMES["categories"]};
         numbers: {_NAMES["--mean"]}; vectors: {_NAMES["--vector"]}.
-    {K}
+    domain_size=--k K  Number of possible answers; not needed for unary encodings.
     {DIMENSION}
+    """
+LAW = f"""
+    Reports:
+    {REPORT_LAW}
     Result:
     --delta FLOAT    Compute epsilon at this delta, in (0, 1).
     --epsilon FLOAT  Compute delta at this epsilon, in nats.

@@ -66,11 +66,8 @@ _READING |= {"truncate": False, **shared.WAYS}
     --dishonest N  With --seed: let N random users send the reports that raise the first estimate
         most, and state by how much.
     {shared.WORK}
-    Output:
-    {shared.OUT.format("results")}
-    {shared.OVERWRITE}
+    {shared.RESULTS}
     --save-reports  Also write the shuffled reports: reports.parquet, on Spark a folder.
-    {shared.JSON}
     """,
 )
 def run(
@@ -244,10 +241,7 @@ def _require_privacy(
     --dishonest N  State by how much N lying users can shift an estimate; by default 1 of 100.
     {shared.ESTIMATING}
     {shared.WORK}
-    Output:
-    {shared.OUT.format("results")}
-    {shared.OVERWRITE}
-    {shared.JSON}
+    {shared.RESULTS}
     """,
 )
 def estimate(

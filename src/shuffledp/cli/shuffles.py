@@ -45,26 +45,18 @@ GROUPING = """
     """
 
 
-def take_groups(options: dict[str, Any]) -> tuple[dict[str, Any] | None, float | None, str]:
-    """Remove options of `GROUPING` from all; return ways to form groups, alpha, rank distance.
-
-    The first is None if no way to form groups was named.
-    """
+def take_groups(options: dict[str, Any]) -> "tuple[Grouping, float, str]":
+    """Remove options of `GROUPING` from all; return the grouping, alpha and the rank distance."""
     ways = taken(options, "metric", "radius", "group_size", "hops", "groups_file", "id_column")
     ways |= {"by": options.pop("by") or (), "graph": options.pop("groups_graph")}
-    is_given = any(ways[name] for name in ("by", "graph", "groups_file"))
-    return ways if is_given else None, options.pop("alpha"), options.pop("rank_distance")
-
-
-def required_groups(ways: dict[str, Any] | None, alpha: float | None) -> "tuple[Grouping, float]":
-    """Return the grouping, and alpha, which has no default."""
+    alpha, distance = options.pop("alpha"), options.pop("rank_distance")
     if alpha is None:
         raise click.UsageError(
             "give --alpha, the largest change of log-odds that the order may cause, such as 4"
         )
-    if ways is None:
+    if not any(ways[name] for name in ("by", "graph", "groups_file")):
         raise click.UsageError("say who shares a group: --groups-by, --groups-graph, --groups-file")
-    return sdp.groups.Grouping(**ways), alpha
+    return sdp.groups.Grouping(**ways), alpha, distance
 
 
 SHUFFLER = f"""
@@ -106,13 +98,12 @@ def take_shuffle(
     """
     exchange = taken(options, "graph", "rounds", "protocol", "laziness", "dummies")
     id_column = options["id_column"]
-    ways, alpha, distance = take_groups(options)
     shuffler, keep = options.pop("shuffler"), options.pop("keep") or ()
     asked = SimpleNamespace(table=table, column=column, id_column=id_column, **exchange, **others)
     if shuffler != "network" and (unread := flags_given(exchange)):
         raise click.UsageError(f"{unread[0]} is for --shuffler network: add it, or leave it out")
     if shuffler in GROUP_SHUFFLERS:
-        asked.grouping, asked.alpha = required_groups(ways, alpha)
+        asked.grouping, asked.alpha, distance = take_groups(options)
         asked.keep, asked.how = keep, {"name": shuffler, "distance": distance}
         uses = {"--groups-by": asked.grouping.by, "--id": (id_column,), "--keep": keep}
         _require_private(column, uses)
@@ -122,7 +113,7 @@ def take_shuffle(
                 "table, so it takes none of --save-reports, --missing drop and --weight"
             )
         return partial(_grouped, asked)
-    if ways is not None or alpha is not None or keep:
+    if flags_given(("by", "groups_graph", "groups_file", "alpha", "keep")):
         raise click.UsageError(
             "groups and their options are for --shuffler mallows or displacement: add "
             "one, or leave them out"
