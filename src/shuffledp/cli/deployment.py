@@ -280,40 +280,32 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     """Return the information for participants, computed here."""
     from shuffledp.deploy.messages import report_size
 
-    found = made.guarantee()
-    proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
-    proved += f"promised {made.epsilon}"
-    least = counted(made.min_batch, "report")
-    shuffled = [("with a shuffler", proved)]
-    if (law := made.dummies) is not None:
+    found, law = made.guarantee(), made.dummies
+    facts = [("task", re.sub(r"\s+", " ", made.info)), *made.asked.facts()]
+    if made.asked.search:
+        which = f"{made.round} of {made.asked.question.num_rounds}"
+        facts.append(("round", f"{which}; the promise is for all of them together"))
+    honest = "" if made.adds_dummies else f", of which {made.num_honest:,} count"
+    facts.append(("least batch", counted(made.min_batch, "report") + honest))
+    if law is not None:
         number = made.asked.num_answers * law.mean
         added = f"added by the shuffler: about {number:,.0f} reports of nobody"
         if made.num_slots > 1:
             added = f"{brief(number)} reports of nobody that each device sends on average, and "
             added += f"{made.num_slots - 1:,} at most"
-        shuffled = [
-            ("dummies", f"{law}, {added}"),
-            ("with a shuffler", proved + ", whoever else lies" * made.adds_dummies),
-            ("without dummies", without_dummies(made.without_dummies())),
-        ]
-    if not made.adds_dummies:
-        least += f", of which {made.num_honest:,} count"
-    sealed = []
+        facts.append(("dummies", f"{law}, {added}"))
+    proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
+    proved += f"promised {made.epsilon}{', whoever else lies' * made.adds_dummies}"
+    facts.append(("with a shuffler", proved))
+    if law is not None:
+        facts.append(("without dummies", without_dummies(made.without_dummies())))
+    profile = made.asked.randomizer.profile
+    facts.append(("without one", without_shuffler_line(profile, rounds=made.asked.rounds)))
     if made.seal != "x25519":
         size = f"{report_size(*made.sizes):,} bytes a report"
-        sealed = [("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}")]
-    search, law_of = [], made.asked.randomizer.profile
-    if made.asked.search:
-        which = f"{made.round} of {made.asked.question.num_rounds}"
-        search = [("round", f"{which}; the promise is for all of them together")]
+        facts.append(("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}"))
     return [
-        ("task", re.sub(r"\s+", " ", made.info)),
-        *made.asked.facts(),
-        *search,
-        ("least batch", least),
-        *shuffled,
-        ("without one", without_shuffler_line(law_of, rounds=made.asked.rounds)),
-        *sealed,
+        *facts,
         ("shuffler", made.shuffler_url),
         ("analyzer", made.analyzer_url),
         ("operator", made.operator_key.hex()),

@@ -37,17 +37,17 @@ def rotate(*, folder: Path) -> None:
     from shuffledp.deploy.servers.settings import rotate as rotate_keys
 
     made, key = rotate_keys(folder, time.time())
-    epochs = f"{made[0]} to {made[-1]}" if made else "each epoch to come had one"
-    said, new = "one is to come already, or no epoch is", dict[str, list[str]]()
+    epochs, said = "each epoch to come had one", "one is to come already, or no epoch is"
+    new: list[str] = []
     if key is not None:
         said = f"number {key.number}, from epoch {key.first_epoch} on"
-        new["analyzer"] = [f"analyzer/keys/{key.number}.key", "analyzer/keys.bin"]
-        new["shuffler"] = ["shuffler/analyzer_keys.bin"]
+        new += [f"analyzer/keys/{key.number}.key", "analyzer/keys.bin"]
+        new += ["shuffler/analyzer_keys.bin"]
     if made:
-        files = ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
-        new.setdefault("shuffler", []).extend(files)
+        epochs = f"{made[0]} to {made[-1]}"
+        new += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
     lines = [("keys of epochs", epochs), ("analyzer's key", said)]
-    lines += [(f"for the {role}", str(folder / name)) for role in new for name in new[role]]
+    lines += [(f"for the {name.partition('/')[0]}", str(folder / name)) for name in new]
     console.print_facts(lines)
 
 
