@@ -14,7 +14,6 @@ from shuffledp.cli.main import cli
 from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.categories import answers
 from shuffledp.collection.questions.question import Question, Shares, candidates_of, error_at
-from shuffledp.collection.source.tables import source_of_values
 from shuffledp.randomizers import RANDOMIZERS
 from shuffledp.report.explain import read_record
 from shuffledp.report.wording import WORDS
@@ -28,6 +27,8 @@ class Stars(Shares):
     """Each user gives from 1 up to ``most`` stars; the share of each number is asked for."""
 
     kind: ClassVar[str] = "stars"
+    stated: ClassVar[tuple[str, ...]] = ("most",)
+    checked_by: ClassVar[tuple[str, ...]] = ("most",)
     reads: ClassVar[tuple[str, ...]] = ("missing",)
     has_one_label: ClassVar[bool] = True
     no_values: ClassVar[np.ndarray] = np.empty(0, dtype=np.int64)
@@ -35,10 +36,6 @@ class Stars(Shares):
     expected_for: ClassVar[str] = "root mean square over the numbers of stars"
 
     most: int
-
-    @classmethod
-    def from_json(cls, particulars, labels):
-        return cls(particulars["most"])
 
     @property
     def labels(self):
@@ -50,24 +47,14 @@ class Stars(Shares):
     def expected_error(self, randomizer, num_users):
         return error_at(randomizer, num_users, 1.0 / self.most)
 
-    def column(self, values, *, missing="error"):
-        return self.read(source_of_values("stars", values), missing=missing)
-
     def read(self, source, **reading):
         return replace(answers(source, self.labels, **reading), checked_for=self.checked_for)
 
     def value_of_one(self, answer):
         return np.array([self.labels.index(str(answer))], dtype=np.int32)
 
-    @property
-    def checked_for(self):
-        return ("stars", self.most)
-
     def describe(self):
         return f"up to {self.most} stars"
-
-    def to_json_dict(self):
-        return {"kind": self.kind, "most": self.most}
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ def open_numbers(path, columns, *, limits, **reading):
 def numbers_from_values(values, *, names, limits, is_vector=False):
     if is_vector:
         return sdp.VectorMean(names, norm_bound=limits.norm_bound).column(values)
-    return numbers(source_of_values(names[0], values), limits)
+    return numbers(source_of_values(names[0], values), limits, checked_for=())
 
 
 def open_answer_sets(path, column, *, domain, max_answers, **reading):

@@ -46,6 +46,7 @@ class AnswerSets(question.Shares):
     kind: ClassVar[str] = "answer-sets"
     stated: ClassVar[tuple[str, ...]] = ("max_answers",)
     listed: ClassVar[str] = "domain"
+    checked_by: ClassVar[tuple[str, ...]] = ("domain", "max_answers")
     reads: ClassVar[tuple[str, ...]] = ("missing", "separator", "truncate")
 
     domain: tuple[str, ...]
@@ -55,11 +56,6 @@ class AnswerSets(question.Shares):
         labels = question.checked_answers(domain)
         _, most = answer_sets.require_set_size(len(labels), max_answers)
         set_fields(self, domain=labels, max_answers=most)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The possible answers."""
-        return self.domain
 
     @property
     def central_sensitivity(self) -> float:
@@ -178,11 +174,6 @@ class AnswerSets(question.Shares):
         row = np.full((1, self.max_answers), answer_sets.NO_ANSWER, dtype=np.int32)
         row[0, : len(codes)] = codes
         return row
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that a column of sets needs."""
-        return ("sets", self.domain, self.max_answers)
 
     def describe(self) -> str:
         """Return the number of answers, and the largest number a user may give."""

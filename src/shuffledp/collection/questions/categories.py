@@ -52,6 +52,7 @@ class Categories(question.Shares):
 
     kind: ClassVar[str] = "frequencies"
     listed: ClassVar[str] = "domain"
+    checked_by: ClassVar[tuple[str, ...]] = ("domain",)
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
     has_one_label: ClassVar[bool] = True
@@ -65,11 +66,6 @@ class Categories(question.Shares):
         self, domain: Iterable[object], *, own: Iterable[Callable[..., CategoryRandomizer]] = ()
     ) -> None:
         set_fields(self, domain=question.checked_answers(domain), own=tuple(own))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The possible answers."""
-        return self.domain
 
     def candidates(self) -> question.Candidates:
         """Return all registered randomizers of categories, or the user's own ones."""
@@ -98,7 +94,7 @@ class Categories(question.Shares):
                 "missing='category' counts rows without an answer as 'missing', which is not in "
                 "the domain: list it there, and plan again"
             )
-        return self.read(tables.source_of_values("values", values), missing=missing)
+        return question.Shares.column(self, values, missing=missing)
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return a column of answers, checked."""
@@ -108,11 +104,6 @@ class Categories(question.Shares):
         """Return the code of one user's answer, shape (1,)."""
         place = single.place_of(single.label_of_one(answer, self.domain), self.domain)
         return np.array([place], dtype=np.int32)
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that a column of answers needs."""
-        return ("answers", self.domain)
 
     def describe(self) -> str:
         """Return the number of answers."""
@@ -183,7 +174,7 @@ def answers(
         code.fault,
         missing=missing,
         report=report,
-        checked_for=("answers", code.labels),
+        checked_for=(Categories.kind, code.labels),
         domain=code.labels,
     )
     if domain is not None:

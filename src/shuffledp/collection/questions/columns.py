@@ -65,6 +65,7 @@ class Columns(question.Shares):
     """
 
     kind: ClassVar[str] = "columns"
+    checked_by: ClassVar[tuple[str, ...]] = ("domains", "pairs")
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     expected_for: ClassVar[str] = "root mean square over all bins"
 
@@ -78,12 +79,10 @@ class Columns(question.Shares):
                 f"domains = {domains!r} names no answers: give the possible ones of each column, "
                 "such as {'age': ['young', 'old'], 'vote': ['yes', 'no']}"
             )
-        listed = {}
-        for name, domain in domains.items():
-            what = f"domain of column {name!r}"
-            spelt.require_list(what, domain)
-            labels = spelt.checked_domain(domain, what)
-            listed[name] = spelt.require_two_answers(labels, what)
+        listed = {
+            name: question.checked_answers(domain, f"domain of column {name!r}")
+            for name, domain in domains.items()
+        }
         chosen = _checked_pairs(listed, pairs)
         set_fields(self, domains=tuple(listed.items()), pairs=chosen)
         if (number := sum(self.sizes)) > MOST_BINS:
@@ -200,7 +199,7 @@ class Columns(question.Shares):
                     "missing='category' counts rows without an answer as 'missing', which the "
                     f"domain of {lacking[0]!r} lacks: list it there, and plan again"
                 )
-        return self.read(tables.source_of_columns(values, self.table_columns), missing=missing)
+        return question.Shares.column(self, values, missing=missing)
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return columns of answers, checked; rows of codes, one for each part."""
@@ -232,11 +231,6 @@ class Columns(question.Shares):
             place = single.place_of(single.label_of_one(answer[name], domain), domain)
             codes[name] = np.array([place], dtype=np.int64)
         return _rows(codes, self)
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that columns need; the question can be made from it."""
-        return ("columns", self.domains, self.pairs)
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
         """Raise `ParameterError` for steps except consistent, which comes first, and clip."""
@@ -307,15 +301,13 @@ class Columns(question.Shares):
 
     def worst_report(self, randomizer: Parts, place: int) -> NDArray[Any]:
         """Return a user's reports that raise an estimate most: in each part with its column."""
-        if place >= self.num_margins:  # cells come last, like the pairs
-            return randomizer.report_for(randomizer.num_bins - len(self.labels) + place)
         answers = [(n, code) for n, labels in self.domains for code in range(len(labels))]
+        if place >= len(answers):  # cells come last, like the pairs
+            return randomizer.report_for(randomizer.num_bins - len(self.labels) + place)
         name, code = answers[place]
-        rows = [
-            np.array([code if each == name else 0], dtype=np.int64) for each in self.table_columns
-        ]
+        codes = {each: np.array([code if each == name else 0]) for each in self.table_columns}
         starts = np.array([bins.start for bins in randomizer.part_slices])
-        bins = _rows(dict(zip(self.table_columns, rows, strict=True)), self)[0] + starts
+        bins = _rows(codes, self)[0] + starts
         if isinstance(randomizer, SampledParts):
             bins = bins[[next(i for i, names in enumerate(self.parts) if name in names)]]
         report: NDArray[Any] = randomizer.report_columns().data[bins]

@@ -58,6 +58,7 @@ class Distribution(question.Shares):
 
     kind: ClassVar[str] = "distribution"
     stated: ClassVar[tuple[str, ...]] = ("name", "edges", "quantiles")
+    checked_by: ClassVar[tuple[str, ...]] = ("edges",)
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
     no_values: ClassVar[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
     expected_for: ClassVar[str] = (
@@ -179,17 +180,11 @@ class Distribution(question.Shares):
                 "post-processing clip leaves shares that do not sum to 1: give norm-sub"
             )
 
-    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return numbers in memory as a checked column."""
-        return self.read(tables.source_of_values(self.name, values), missing=missing)
-
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return a column of numbers, checked; their bins, int64."""
-        found = columns.numbers(source, self.limits, **reading)
+        found = columns.numbers(source, self.limits, checked_for=self.checked_for, **reading)
         blocks = found.blocks
-        return replace(
-            found, checked_for=self.checked_for, blocks=lambda: map(self._bins, blocks())
-        )
+        return replace(found, blocks=lambda: map(self._bins, blocks()))
 
     def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the bins of numbers within the limits."""
@@ -199,11 +194,6 @@ class Distribution(question.Shares):
     def value_of_one(self, answer: Any) -> NDArray[np.int64]:
         """Return the bin of one user's number, shape (1,)."""
         return self._bins(single.number_of(answer, self.limits))
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that a column of numbers needs."""
-        return ("bins", self.edges)
 
     def estimate(
         self, randomizer: Any, aggregate: Counts, options: question.EstimateOptions

@@ -8,9 +8,9 @@ bins of a round depend on the releases of earlier rounds, and on nobody's text o
 
 import codecs
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
@@ -87,6 +87,8 @@ class HeavyHitters(question.Shares):
 
     kind: ClassVar[str] = "heavy-hitters"
     stated: ClassVar[tuple[str, ...]] = ("max_bytes", "most", "bits")
+    listed: ClassVar[str] = "found"  # none before the collection
+    checked_by: ClassVar[tuple[str, ...]] = ("max_bytes",)
     reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     has_rounds: ClassVar[bool] = True
     central_sensitivity: ClassVar[float] = 2.0  # replacing one text changes two counts by one
@@ -147,11 +149,6 @@ class HeavyHitters(question.Shares):
         numbers = {name: particulars[name] for name in cls.stated}
         search = particulars.get("search")
         return cls(**numbers, found=labels, search=search and Search.from_json(search))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Texts that were found; none before the collection."""
-        return self.found
 
     @property
     def _fitting(self) -> list[int]:
@@ -219,20 +216,15 @@ class HeavyHitters(question.Shares):
 
     def candidates(self) -> question.Candidates:
         """Return the randomizers, with an answer for each bin of a round."""
+        return {name: partial(self._law, name) for name in _ANSWERED_BY}
 
-        def maker(name: str) -> Callable[[float], Any]:
-            make, size = registry.RANDOMIZERS[name], self.num_bins
-            most = _ANSWERED_BY[name]
-
-            def drawn(epsilon0: float) -> Any:
-                law = make(domain_size=size, epsilon0=min(epsilon0, most))
-                if self.search is None:
-                    return OneRound(law)
-                return law if self.search.is_for_all else DrawnRound(law)
-
-            return drawn
-
-        return {name: maker(name) for name in _ANSWERED_BY}
+    def _law(self, name: str, epsilon0: float) -> Any:
+        """Return a randomizer of one round, for one machine or, in a search, for devices."""
+        most, make = _ANSWERED_BY[name], registry.RANDOMIZERS[name]
+        law = make(domain_size=self.num_bins, epsilon0=min(epsilon0, most))
+        if self.search is None:
+            return OneRound(law)
+        return law if self.search.is_for_all else DrawnRound(law)
 
     def dummy_candidates(self) -> question.Candidates:
         """Return k-ary randomized response: a dummy is a report of one of the bins."""
@@ -366,19 +358,13 @@ class HeavyHitters(question.Shares):
             discovery=Discovery.of(rounds, left=() if is_over else tuple(x.hex() for x in whole)),
         )
 
-    def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
-        """Return texts in memory as a checked column."""
-        return self.read(tables.source_of_values("values", values), missing=missing)
-
     def read(self, source: tables.Source, *, other: bool = False, **reading: Any) -> columns.Column:
         """Return a column of texts, checked; bytes of UTF-8, texts outside as one invalid byte."""
 
         def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
             texts = batch["text"]
-            is_long, holds_zero = (
-                texts.str.len_bytes() > self.max_bytes,
-                texts.str.contains("\0", literal=True),
-            )
+            is_long = texts.str.len_bytes() > self.max_bytes
+            holds_zero = texts.str.contains("\0", literal=True)
             masks = [each.fill_null(value=False) for each in (is_long, holds_zero)]
             outside = masks[0] | masks[1]
             kept = texts.fill_null("").cast(pl.Binary).zip_with(~outside, pl.Series([_OUTSIDE]))
@@ -406,11 +392,6 @@ class HeavyHitters(question.Shares):
         text = single.label_of_one(answer, ())
         is_none = "\0" in text or len(text.encode()) > self.max_bytes
         return np.array([_OUTSIDE if is_none else text.encode()], dtype=f"S{self.max_bytes}")
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that a column of texts needs."""
-        return ("texts up to a length", self.max_bytes)
 
     def describe(self) -> str:
         """Return the length of the longest text and the number of rounds."""

@@ -33,6 +33,7 @@ class Mean(question.Means):
 
     kind: ClassVar[str] = "mean"
     stated: ClassVar[tuple[str, ...]] = ("name", "low", "high")
+    checked_by: ClassVar[tuple[str, ...]] = ("low", "high")
     no_values: ClassVar[NDArray[np.float64]] = np.empty(0)
     expected_for: ClassVar[str] = "for values spread evenly over the range"
 
@@ -92,22 +93,13 @@ class Mean(question.Means):
         """Variance of values spread evenly over the range."""
         return (self.high - self.low) ** 2 / 12.0
 
-    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return numbers in memory as a checked column."""
-        return self.read(tables.source_of_values(self.name, values), missing=missing)
-
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return a column of numbers, checked."""
-        return columns.numbers(source, self.limits, **reading)
+        return columns.numbers(source, self.limits, checked_for=self.checked_for, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's number, shape (1,)."""
         return single.number_of(answer, self.limits)
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that a column of numbers needs."""
-        return ("numbers", self.limits)
 
     def describe(self) -> str:
         """Return the range."""

@@ -50,6 +50,8 @@ class MeanByGroup(Mean):
 
     kind: ClassVar[str] = "mean-by-group"
     stated: ClassVar[tuple[str, ...]] = (*Mean.stated, "by")
+    listed: ClassVar[str] = "groups"
+    checked_by: ClassVar[tuple[str, ...]] = ("groups", *Mean.checked_by)
     no_values: ClassVar[NDArray[np.float64]] = np.empty((0, 2))
     expected_for: ClassVar[str] = "for groups of equal size, values spread evenly over the range"
 
@@ -84,10 +86,7 @@ class MeanByGroup(Mean):
         given = {name: particulars[name] for name in cls.stated}
         return cls(groups=labels, compare=particulars.get("compare", ()), **given)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The groups."""
-        return self.groups
+    labels = question.Question.labels
 
     @property
     def table_columns(self) -> tuple[str, ...]:
@@ -155,10 +154,6 @@ class MeanByGroup(Mean):
         estimates: GroupMeanEstimates = replace(found, compare=self.compare)
         return estimates
 
-    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return columns of a data frame, or of a mapping, checked."""
-        return self.read(tables.source_of_columns(values, self.table_columns), missing=missing)
-
     def read(
         self, source: tables.Source, *, missing: str = "error", **reading: Any
     ) -> columns.Column:
@@ -166,10 +161,8 @@ class MeanByGroup(Mean):
         tables.require_missing(missing, unless="numbers")
         by, number = (replace(source, names=(name,)) for name in source.names)
         groups = coding(by, self.groups, missing=missing, other=False, where=" of groups")
-        how: Any = {"groups": groups, "missing": missing}
-        return replace(
-            columns.numbers(number, self.limits, **how, **reading), checked_for=self.checked_for
-        )
+        how: Any = {"groups": groups, "missing": missing, "checked_for": self.checked_for}
+        return columns.numbers(number, self.limits, **how, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return the code of one user's group and the number, shape (1, 2)."""
@@ -183,11 +176,6 @@ class MeanByGroup(Mean):
             )
         place = single.place_of(single.label_of_one(pair[0], self.groups), self.groups)
         return np.array([[place, single.number_of(pair[1], self.limits)[0]]])
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that columns of groups and numbers need."""
-        return ("numbers by group", self.groups, self.limits)
 
     def describe(self) -> str:
         """Return the range and the number of groups."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.source.columns import Column
-from shuffledp.collection.source.tables import Source
+from shuffledp.collection.source.tables import Source, source_of_columns, source_of_values
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_open_unit, set_fields
 from shuffledp.core.dummies import DummyLaw
@@ -93,6 +93,9 @@ class Question(Protocol[Estimates_co]):
     listed: ClassVar[str] = ""
     """Name of the parameter that holds the labels, if there is one."""
 
+    checked_by: ClassVar[tuple[str, ...]] = ()
+    """Parameters on which the check of values depends."""
+
     @property
     def num_rounds(self) -> int:
         """Number of such rounds; otherwise 1."""
@@ -101,6 +104,8 @@ class Question(Protocol[Estimates_co]):
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the estimates: the possible answers, or columns."""
+        labels: tuple[str, ...] = getattr(self, self.listed)
+        return labels
 
     @property
     def table_columns(self) -> tuple[str, ...]:
@@ -184,13 +189,12 @@ class Question(Protocol[Estimates_co]):
         del with_dummies
         return (self,)
 
-    def prospects(
-        self,
-        randomizer: Any,  # noqa: ARG002
-        num_users: int,  # noqa: ARG002
-        dummies: Laws,  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """Return further expected values of a plan, JSON values by key."""
+    def prospects(self, *of: Any) -> dict[str, Any]:
+        """Return further expected values of a plan, JSON values by key.
+
+        ``of`` are the randomizer, the number of users, and the laws of the dummies.
+        """
+        del of
         return {}
 
     def require_post_processing(self, steps: tuple[str, ...]) -> None:
@@ -205,6 +209,10 @@ class Question(Protocol[Estimates_co]):
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return values in memory as a checked column; ``missing`` as for `run`."""
+        if names := self.table_columns:
+            return self.read(source_of_columns(values, names), missing=missing)
+        name = getattr(self, "name", "values")
+        return self.read(source_of_values(name, values), missing=missing)
 
     def value_of_one(self, answer: Any) -> Any:
         """Return one user's answer, on a device, as a checked block of one row."""
@@ -212,6 +220,7 @@ class Question(Protocol[Estimates_co]):
     @property
     def checked_for(self) -> tuple[object, ...]:
         """Key of the check that a column of values needs."""
+        return (self.kind, *(getattr(self, name) for name in self.checked_by))
 
     def estimate(self, randomizer: Any, aggregate: Any, options: EstimateOptions) -> Estimates_co:
         """Return the estimates of one collection."""
@@ -303,19 +312,11 @@ class Shares(Question[FrequencyEstimates]):
     ) -> FrequencyEstimates:
         """Return the share of users with each answer, after the steps of post-processing."""
         self.require_post_processing(options.post_processing)
-        estimates: FrequencyEstimates = randomizer.estimate(
-            aggregate,
-            confidence=options.confidence,
-            simultaneous=options.simultaneous,
-            **self._asked(),
-        )
+        how = {"confidence": options.confidence, "simultaneous": options.simultaneous}
+        estimates: FrequencyEstimates = randomizer.estimate(aggregate, **how)
         for step in options.post_processing:
             estimates = POST_PROCESSING[step](estimates)
         return estimates
-
-    def _asked(self) -> dict[str, Any]:
-        """Return further arguments of the randomizer."""
-        return {}
 
 
 class Means(Question[MeanEstimates]):
@@ -353,10 +354,10 @@ class Means(Question[MeanEstimates]):
         return randomizer.estimate(aggregate, **how)
 
 
-def checked_answers(domain: Iterable[object]) -> tuple[str, ...]:
+def checked_answers(domain: Iterable[object], what: str = "domain") -> tuple[str, ...]:
     """Return the labels of at least two possible answers."""
-    spelt.require_list("domain", domain)
-    return spelt.require_two_answers(spelt.checked_domain(domain), "domain")
+    spelt.require_list(what, domain)
+    return spelt.require_two_answers(spelt.checked_domain(domain, what), what)
 
 
 def error_at(randomizer: Any, num_users: int, frequency: float, dummies: Laws = ()) -> float:

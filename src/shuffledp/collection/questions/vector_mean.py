@@ -44,6 +44,8 @@ class VectorMean(question.Means):
     kind: ClassVar[str] = "vector-mean"
     stated: ClassVar[tuple[str, ...]] = ("names", "norm_bound")
     listed: ClassVar[str] = "names"
+    # The order of the coordinates names the estimates.
+    checked_by: ClassVar[tuple[str, ...]] = ("names", "norm_bound")
     expected_for: ClassVar[str] = "for vectors of zeros, the worst case"
     expected_spread: ClassVar[float] = 0.0  # other vectors of mean zero make the sum no larger
 
@@ -68,11 +70,6 @@ class VectorMean(question.Means):
     def limits(self) -> columns.Ball:
         """Limit of the norm."""
         return columns.Ball(self.norm_bound)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The coordinates."""
-        return self.names
 
     @property
     def useless_error(self) -> float:
@@ -101,18 +98,14 @@ class VectorMean(question.Means):
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return columns of vectors, checked."""
-        return columns.numbers(source, self.limits, is_vector=True, **reading)
+        how: Any = {"is_vector": True, "checked_for": self.checked_for}
+        return columns.numbers(source, self.limits, **how, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's vector, shape (1, d)."""
         if spelt.is_gap(answer):
             raise single.no_answer()
         return single.within(tables.rows_of_numbers([answer], self.names), self.limits)
-
-    @property
-    def checked_for(self) -> tuple[object, ...]:
-        """Key of the check that columns need; in their order, which names the estimates."""
-        return ("vectors", self.names, self.limits)
 
     def describe(self) -> str:
         """Return dimension and norm bound."""

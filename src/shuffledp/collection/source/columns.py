@@ -200,7 +200,6 @@ def numbers(
 
     remedy = "write numbers like 12.5, and leave unknown ones empty"
     wider = "state wider limits, or pass clip=True to move them to the nearest value inside"
-    checked_for = ("vectors", source.names, limits) if is_vector else ("numbers", limits)
     return survey(
         source,
         read | extra,
@@ -208,7 +207,6 @@ def numbers(
         Fault("that is no number", remedy, DataError),
         Fault(f"outside {limits}", wider),
         *([] if groups is None else [groups.fault]),
-        checked_for=checked_for,
         unless="numbers",
         **reading,
     )
