@@ -12,11 +12,11 @@ from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.questions.question import (
     EstimateOptions,
     chosen_candidates,
-    error_at,
     require_column,
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.randomizers.base import error_at
 from shuffledp.report.plan import error_text, expected_errors
 
 # ---------------- questions

@@ -13,8 +13,9 @@ import shuffledp as sdp
 from shuffledp.cli.main import cli
 from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.categories import answers
-from shuffledp.collection.questions.question import Question, Shares, candidates_of, error_at
+from shuffledp.collection.questions.question import Question, Shares, candidates_of
 from shuffledp.randomizers import RANDOMIZERS
+from shuffledp.randomizers.base import error_at
 from shuffledp.report.explain import read_record
 from shuffledp.report.wording import WORDS
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.collection.questions.question import error_at
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, FingerprintError, ParameterError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.randomizers import Counts, Reports, SampledAnswers, SplitAnswers
+from shuffledp.randomizers.base import error_at
 
 KINDS = (SampledAnswers, SplitAnswers)
 BASES = ("k-rr", "symmetric-unary", "optimized-unary")

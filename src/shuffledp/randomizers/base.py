@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_non_negative, set_fields
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
-from shuffledp.estimation.frequencies import FrequencyEstimates, estimate_frequencies
+from shuffledp.estimation.frequencies import (
+    FrequencyEstimates,
+    estimate_frequencies,
+    expected_standard_error,
+)
 from shuffledp.estimation.means import MeanEstimates, NoiseLaw, estimate_means
 from shuffledp.randomizers import checks, thresholds
 
@@ -422,6 +427,24 @@ class MeanRandomizer(ABC):
             confidence=confidence,
             simultaneous=simultaneous,
         )
+
+
+def error_at(
+    randomizer: Any, num_users: int, frequency: float, dummies: Iterable[DummyLaw] = ()
+) -> float:
+    """Return the standard error of a frequency; infinite if both probabilities are equal."""
+    chances = randomizer.support_probabilities
+    if not chances[0] > chances[1]:
+        return math.inf
+    return expected_standard_error(
+        support_probabilities=chances,
+        num_users=num_users,
+        frequency=frequency,
+        num_slots=getattr(randomizer, "num_slots", 1),
+        dummy_variance=sum(
+            law.error_variance(randomizer.domain_size, num_senders=num_users) for law in dummies
+        ),
+    )
 
 
 def bytes_of_row(reports: Reports) -> int:

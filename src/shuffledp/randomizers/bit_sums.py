@@ -44,8 +44,14 @@ class Bits(Messages):
     """Weights of the bits, and their drawing, common to `BitSums` and `GroupBits`."""
 
     __slots__ = ()
+    prefix: ClassVar[str]
     num_bits: int
     span: Span
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # with the number of bits
+        """Name with the number of bits, ``bit-sums-9``."""
+        return f"{self.prefix}-{self.num_bits}"
 
     @property
     def weights(self) -> Floats:
@@ -109,6 +115,7 @@ class BitSums(Bits):
     [1, 2, 5]
     """
 
+    prefix: ClassVar[str] = "bit-sums"
     dimension: ClassVar[int] = 1
 
     sizes: tuple[int, ...] = field(init=False, repr=False)
@@ -123,15 +130,10 @@ class BitSums(Bits):
         epsilon0 = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
         levels = levels_of_bits(num_bits, epsilon0, domain_size=2)
         laws = ",".join(str(level.threshold) for level in levels)
-        stated = checks.fingerprint_of("bit-sums", span=span.stated, thresholds=laws)
+        stated = checks.fingerprint_of(self.prefix, span=span.stated, thresholds=laws)
         set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
         law = {"sizes": (2,) * num_bits, "epsilon0": epsilon0, "levels": levels}
         set_fields(self, **law, fingerprint=stated)
-
-    @property
-    def name(self) -> str:
-        """Name with the number of bits, ``bit-sums-9``."""
-        return f"bit-sums-{self.num_bits}"
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return the messages of each number, one user after the other.
@@ -290,11 +292,6 @@ class GroupBits(Bits, AllParts):
         asked = levels[0].epsilon0 if num_bits == 1 else asked
         set_fields(self, sizes=(2 * number,) * num_bits, num_bits=num_bits, epsilon0=asked)
         set_fields(self, levels=levels, fingerprint=stated)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name with the number of bits, ``group-bits-9``."""
-        return f"{self.prefix}-{self.num_bits}"
 
     @property
     def profile(self) -> LocalProfile:

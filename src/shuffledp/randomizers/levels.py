@@ -29,9 +29,14 @@ class Levels(Parts):
     """Levels of a tree of bins; ``sizes`` are all of `level_sizes`, or the lowest of them."""
 
     __slots__ = ()
-    is_sampled: ClassVar[bool]
+    prefix: ClassVar[str]
 
-    def _settle(self, name: str, each: float, epsilon0: float) -> None:
+    @property
+    def name(self) -> str:  # type: ignore[override]  # with the number of levels
+        """Name with the number of levels, ``sampled-levels-3``."""
+        return f"{self.prefix}-{len(self.sizes)}"
+
+    def _settle(self, each: float, epsilon0: float) -> None:
         """Set the fields, if the levels make a tree with three nodes or more on top."""
         for above, below in zip(self.sizes, self.sizes[1:], strict=False):
             if above < 3 or -(-below // -(-below // above)) != above:
@@ -39,7 +44,7 @@ class Levels(Parts):
                     f"sizes = {self.sizes} are no levels of a tree with at least 3 nodes on top: "
                     "give those of level_sizes, or the lowest of them"
                 )
-        super()._settle(name, each, epsilon0)
+        super()._settle(each, epsilon0)
 
     def _checked(self, values: Any) -> NDArray[Any]:
         """Return the node of each level above each bin, of bins of shape (n,)."""
@@ -76,10 +81,9 @@ class Levels(Parts):
 
         For reports of samples they are about a population.
         """
-        number = len(self.sizes)
-        each = num_users / number if self.is_sampled else num_users
+        number, each = len(self.sizes), self.reports_on_parts(num_users)
         noise = [
-            self.node_variances(part, each, 1.0 / size, dummies[part::number])
+            self.node_variances(part, each[part], 1.0 / size, dummies[part::number])
             for part, size in enumerate(self.sizes)
         ]
         return self.tree.variance(np.zeros_like(edges), edges, noise)
@@ -92,10 +96,7 @@ class Levels(Parts):
         n_l, and a report on another level two means, each by at most that: the limit is the sum of
         the largest two. Messages on all levels change all means.
         """
-        number, size = len(self.sizes), self.sizes[-1]
-        seen = np.full(number, num_users / number if self.is_sampled else float(num_users))
-        if self.is_sampled and counts is not None:
-            seen = np.array([counts.support[each].sum() for each in self.part_slices], dtype=float)
+        size = self.sizes[-1]
         if not min(level.epsilon0 for level in self.levels) > 0.0:
             return np.full(size, np.inf)
         places = np.arange(size)
@@ -108,7 +109,7 @@ class Levels(Parts):
             axis=1,
         )
         with np.errstate(divide="ignore"):
-            changes = spans / (seen * self.gains)[:, None]
+            changes = spans / (self.reports_on_parts(num_users, counts) * self.gains)[:, None]
         most = np.sort(changes, axis=0)[-2 if self.is_sampled else 0 :].sum(axis=0)
         largest: Floats = np.maximum(most[:size], most[size:])
         return largest
@@ -124,12 +125,7 @@ class Levels(Parts):
         return self.report_columns().data[codes]
 
     def _estimated(
-        self,
-        counts: Sequence[Counts],
-        num_users: int,
-        confidence: float,
-        *,
-        simultaneous: bool = False,
+        self, counts: Sequence[Counts], num_users: int, confidence: float, *, simultaneous: bool
     ) -> DistributionEstimates:
         """Return estimates over the bins, fitted to the counts of each level."""
         numbers = [part.num_reports for part in counts]
@@ -185,12 +181,7 @@ class SampledLevels(Levels, SampledParts):
     True
     """
 
-    is_sampled: ClassVar[bool] = True
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # with the number of levels
-        """Name with the number of levels, ``sampled-levels-3``."""
-        return f"sampled-levels-{len(self.sizes)}"
+    prefix: ClassVar[str] = "sampled-levels"
 
     def _rows(self) -> Iterable[Sequence[int]]:
         """Return the nodes above each bin."""
@@ -210,12 +201,7 @@ class AllLevels(Levels, AllParts):
         As of `AllParts`.
     """
 
-    is_sampled: ClassVar[bool] = False
-
-    @property
-    def name(self) -> str:  # type: ignore[override]  # with the number of levels
-        """Name with the number of levels, ``all-levels-3``."""
-        return f"all-levels-{len(self.sizes)}"
+    prefix: ClassVar[str] = "all-levels"
 
     @property
     def dummy_factor(self) -> float:

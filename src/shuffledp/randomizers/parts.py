@@ -32,13 +32,12 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.frequencies import (
     FrequencyEstimates,
     estimate_frequencies,
-    expected_standard_error,
     unbiased_counts,
 )
 from shuffledp.estimation.intervals import simultaneous_confidence
 from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.base import Channel
+from shuffledp.randomizers.base import Channel, error_at
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
 from shuffledp.randomizers.thresholds import response_ratio
 
@@ -56,35 +55,70 @@ _BLOCK = 2**16
 class Parts(ABC):
     """Sizes and laws of the parts, common to all randomizers of parts."""
 
+    name: ClassVar[str]
+    is_sampled: ClassVar[bool]  # whether a user reports on one part, else on each
+
     sizes: tuple[int, ...]
     epsilon0: float
     levels: tuple[KRandomizedResponse, ...] = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
 
-    def _settle(self, name: str, each: float, epsilon0: float) -> None:
+    def _settle(self, each: float, epsilon0: float) -> None:
         """Set the fields, given the loss of each part and of all of them together."""
         number = require_at_least("number of parts", len(self.sizes), 1, LARGEST_NUM_PARTS)
         sizes = tuple(map(checks.require_domain_size, self.sizes))
         checks.require_domain_size(sum(sizes))
         levels = {size: KRandomizedResponse(domain_size=size, epsilon0=each) for size in set(sizes)}
         stated = ",".join(f"{size}:{levels[size].fingerprint}" for size in sizes)
-        fingerprint = checks.fingerprint_of(name, parts=number, laws=stated)
+        fingerprint = checks.fingerprint_of(self.name, parts=number, laws=stated)
         made = tuple(levels[size] for size in sizes)
         set_fields(self, sizes=sizes, epsilon0=epsilon0, levels=made, fingerprint=fingerprint)
 
-    @abstractmethod
+    @property
+    def num_report_bytes(self) -> int:
+        """Bytes of all that a user sends."""
+        number = 1 if self.is_sampled else len(self.sizes)
+        return number * checks.code_type(self.num_bins).itemsize
+
     def bin_error(
         self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
     ) -> float:
         """Return the standard error to expect of a bin of some share, among n users."""
+        number = len(self.sizes)
+        noise = error_at(self.levels[part], num_users, frequency, dummies[part::number])
+        if not self.is_sampled:
+            return noise
+        sampling = (number - 1) * frequency * (1.0 - frequency) / num_users
+        return math.sqrt(noise**2 * number + sampling)
 
-    @abstractmethod
+    def reports_on_parts(self, num_users: int, counts: Counts | None = None) -> Floats:
+        """Return the number of reports on each part: those counted, or those to expect."""
+        if not self.is_sampled:
+            return np.full(len(self.sizes), float(num_users))
+        if counts is None:
+            return np.full(len(self.sizes), num_users / len(self.sizes))
+        return np.array([counts.support[bins].sum() for bins in self.part_slices], dtype=float)
+
     def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
-        """Return the largest change of each bin's share by another report of one of n users."""
+        """Return the largest change of each bin's share by one of n users who reports otherwise.
 
-    @abstractmethod
+        With n_l reports on its part 1 / (n_l (p - q)). In a sample m of these are lies: the share
+        c / n_l of reports for a bin was at least (c - m) / n_l, as honest ones on other parts would
+        have made it (c - m) / (n_l - m), which is no less, if c >= m; so for the other bins.
+        """
+        with np.errstate(divide="ignore"):
+            return 1.0 / np.repeat(
+                self.reports_on_parts(num_users, counts) * self.gains, self.sizes
+            )
+
     def report_for(self, place: int) -> NDArray[Any]:
-        """Return all messages of one user that raise the estimate of a bin most."""
+        """Return all messages of one user that raise the estimate of a bin most.
+
+        That is the bin itself, and besides some bin of each other part that the user reports on.
+        """
+        slices = self.part_slices
+        chosen = [place if bins.start <= place < bins.stop else bins.start for bins in slices]
+        return self.report_columns().data[[place] if self.is_sampled else chosen]
 
     @property
     def gains(self) -> Floats:
@@ -162,12 +196,7 @@ class Parts(ABC):
         ]
 
     def _estimated(
-        self,
-        counts: Sequence[Counts],
-        num_users: int,
-        confidence: float,
-        *,
-        simultaneous: bool = False,
+        self, counts: Sequence[Counts], num_users: int, confidence: float, *, simultaneous: bool
     ) -> FrequencyEstimates:
         """Return estimates over the bins of all parts, about all users, from counts of each."""
         each = simultaneous_confidence(confidence, self.num_bins) if simultaneous else confidence
@@ -236,16 +265,12 @@ class SampledParts(Parts):
     """
 
     name: ClassVar[str] = "sampled-parts"
+    is_sampled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         asked = require_non_negative("epsilon0", self.epsilon0)
-        self._settle(self.name, asked, asked)
+        self._settle(asked, asked)
         set_fields(self, epsilon0=max(level.epsilon0 for level in self.levels))
-
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes a report."""
-        return checks.code_type(self.num_bins).itemsize
 
     @property
     def profile(self) -> LocalProfile:
@@ -325,42 +350,12 @@ class SampledParts(Parts):
             )
         return counts.num_reports, parts
 
-    def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
-        """Return the largest change of each bin's share by another report of one of n users.
-
-        With n_l reports on its part 1 / (n_l (p - q)). Of these m are lies: the share c / n_l of
-        reports for a bin was at least (c - m) / n_l, as honest ones on other parts would have made
-        it (c - m) / (n_l - m), which is no less, if c >= m; and the same holds for the other bins.
-        """
-        seen = np.full(len(self.sizes), num_users / len(self.sizes))
-        if counts is not None:
-            seen = np.array([counts.support[bins].sum() for bins in self.part_slices], dtype=float)
-        with np.errstate(divide="ignore"):
-            return 1.0 / (np.repeat(seen * self.gains, self.sizes))
-
-    def report_for(self, place: int) -> NDArray[Any]:
-        """Return a report of that bin."""
-        return self.report_columns().data[[place]]
-
-    def bin_error(
-        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
-    ) -> float:
-        """Return the standard error to expect of a bin of some share, among n users."""
-        if dummies:
-            raise ParameterError("dummies are for all-parts: leave them out")
-        noise = _error_of(self.levels[part], num_users, frequency)
-        sampling = (len(self.sizes) - 1) * frequency * (1.0 - frequency) / num_users
-        return math.sqrt(noise**2 * len(self.sizes) + sampling)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages(Parts):
     """Randomizers that send one message for each part."""
 
-    @property
-    def num_report_bytes(self) -> int:
-        """Bytes that all messages of a user take."""
-        return len(self.sizes) * checks.code_type(self.num_bins).itemsize
+    is_sampled: ClassVar[bool] = False
 
     @property
     def profile(self) -> LocalProfile:
@@ -376,25 +371,6 @@ class Messages(Parts):
     @abstractmethod
     def dummy_shares(self) -> tuple[float, ...]:
         """Ratios of the variances of the parts' dummies."""
-
-    def bin_error(
-        self, part: int, frequency: float, num_users: int, dummies: Sequence[DummyLaw] = ()
-    ) -> float:
-        """Return the standard error to expect of a bin of some share, among n users."""
-        own = dummies[part :: len(self.sizes)]
-        return _error_of(self.levels[part], num_users, frequency, own)
-
-    def shift_by_one(self, num_users: int, counts: Counts | None = None) -> Floats:
-        """Return the largest change of each bin's share by other messages of one of n users."""
-        del counts
-        with np.errstate(divide="ignore"):
-            return 1.0 / np.repeat(num_users * self.gains, self.sizes)
-
-    def report_for(self, place: int) -> NDArray[Any]:
-        """Return one message for each part, the one for the bin's part naming the bin."""
-        slices = self.part_slices
-        chosen = [place if bins.start <= place < bins.stop else bins.start for bins in slices]
-        return self.report_columns().data[chosen]
 
     def _counted(self, data: Reports | Counts) -> tuple[int, list[Counts]]:
         """Return the number of users and the counts of each part; raise unless they fit.
@@ -462,7 +438,7 @@ class AllParts(Messages):
         asked = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
         number = max(len(self.sizes), 1)
         each = asked if math.isinf(asked) else float_below(Fraction(asked) / number)
-        self._settle(self.name, each, asked)
+        self._settle(each, asked)
 
     @property
     def dummy_shares(self) -> tuple[float, ...]:
@@ -487,22 +463,6 @@ def _drawn(
     """Return the numbers of the bins that are reported for true codes of one part."""
     places: NDArray[Any] = level.randomize(codes, entropy).data.astype(dtype) + dtype.type(start)
     return places
-
-
-def _error_of(
-    level: KRandomizedResponse, num_users: int, frequency: float, dummies: Sequence[DummyLaw] = ()
-) -> float:
-    """Return the standard error to expect of one part; infinite if its reports say nothing."""
-    if level.epsilon0 == 0.0:
-        return math.inf
-    return expected_standard_error(
-        support_probabilities=level.support_probabilities,
-        num_users=num_users,
-        frequency=frequency,
-        dummy_variance=sum(
-            law.error_variance(level.domain_size, num_senders=num_users) for law in dummies
-        ),
-    )
 
 
 def _merged(atoms: list[ExactAtom]) -> Iterator[tuple[Fraction, float, float]]:

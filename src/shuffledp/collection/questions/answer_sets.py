@@ -14,6 +14,7 @@ from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.randomizers import answer_sets
+from shuffledp.randomizers.base import error_at
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -84,7 +85,7 @@ class AnswerSets(question.Shares):
         self, randomizer: answer_sets.SetRandomizer, num_users: int, dummies: question.Laws = ()
     ) -> float:
         """Return the standard error of a share, for an answer that one user in k has."""
-        return question.error_at(randomizer, num_users, 1.0 / len(self.domain), dummies)
+        return error_at(randomizer, num_users, 1.0 / len(self.domain), dummies)
 
     worst_error = question.Shares.frequent_error
 

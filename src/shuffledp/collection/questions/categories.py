@@ -15,7 +15,7 @@ from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.lazy_polars import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers import registry
-from shuffledp.randomizers.base import CategoryRandomizer
+from shuffledp.randomizers.base import CategoryRandomizer, error_at
 
 MAX_DISCOVERED = 10_000
 """Largest number of distinct values of a list of answers; more are identifiers or numbers."""
@@ -85,7 +85,7 @@ class Categories(question.Shares):
         The variance is linear in the frequency and frequencies sum to one, so this mean is the
         variance at 1/k, whatever the data.
         """
-        return question.error_at(randomizer, num_users, 1.0 / randomizer.domain_size, dummies)
+        return error_at(randomizer, num_users, 1.0 / randomizer.domain_size, dummies)
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return answers in memory as a checked column."""

@@ -263,7 +263,7 @@ class Columns(question.Shares):
     ) -> list[Part]:
         """Return the estimated frequencies of each part with the law of its reports."""
         domains, number = dict(self.domains), found.num_users
-        is_sampled, parts = isinstance(randomizer, SampledParts), []
+        is_sampled, parts = randomizer.is_sampled, []
         for place, (first, *rest) in enumerate(self.parts):
             bins = randomizer.part_slices[place]
             shape = len(domains[first]), len(domains[rest[0]]) if rest else 1
@@ -308,7 +308,7 @@ class Columns(question.Shares):
         codes = {each: np.array([code if each == name else 0]) for each in self.table_columns}
         starts = np.array([bins.start for bins in randomizer.part_slices])
         bins = _rows(codes, self)[0] + starts
-        if isinstance(randomizer, SampledParts):
+        if randomizer.is_sampled:
             bins = bins[[next(i for i, names in enumerate(self.parts) if name in names)]]
         report: NDArray[Any] = randomizer.report_columns().data[bins]
         return report

@@ -37,6 +37,7 @@ from shuffledp.estimation.discovery import (
 from shuffledp.estimation.intervals import simultaneous_confidence
 from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers import registry
+from shuffledp.randomizers.base import error_at
 
 #: Lengths of a step of the search, in bits.
 STEPS = (4, 8, 12, 16)
@@ -234,7 +235,7 @@ class HeavyHitters(question.Shares):
     def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
         """Return the standard error of the share of a rare text in one round."""
         users = self.users_a_round(num_users, dummies)
-        return question.error_at(randomizer, users, 0.0, dummies)
+        return error_at(randomizer, users, 0.0, dummies)
 
     def frequent_error(
         self,

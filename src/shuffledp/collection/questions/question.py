@@ -15,11 +15,11 @@ from shuffledp.core.checks import require_open_unit, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.reports import Counts, Sums
-from shuffledp.estimation.frequencies import FrequencyEstimates, expected_standard_error
+from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.randomizers import number_randomizer as accuracy
-from shuffledp.randomizers.base import LocalRandomizer, MeanRandomizer
+from shuffledp.randomizers.base import LocalRandomizer, MeanRandomizer, error_at
 from shuffledp.randomizers.registry import require_name
 
 if TYPE_CHECKING:
@@ -358,19 +358,3 @@ def checked_answers(domain: Iterable[object], what: str = "domain") -> tuple[str
     """Return the labels of at least two possible answers."""
     spelt.require_list(what, domain)
     return spelt.require_two_answers(spelt.checked_domain(domain, what), what)
-
-
-def error_at(randomizer: Any, num_users: int, frequency: float, dummies: Laws = ()) -> float:
-    """Return the standard error of a frequency; infinite if both probabilities are equal."""
-    chances = randomizer.support_probabilities
-    if not chances[0] > chances[1]:
-        return math.inf
-    return expected_standard_error(
-        support_probabilities=chances,
-        num_users=num_users,
-        frequency=frequency,
-        num_slots=getattr(randomizer, "num_slots", 1),
-        dummy_variance=sum(
-            law.error_variance(randomizer.domain_size, num_senders=num_users) for law in dummies
-        ),
-    )
