@@ -24,6 +24,7 @@ from adversarial.tapes import (
     leading_cells,
     uniform_cells,
 )
+from laws_of_numbers import coarse
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
@@ -167,15 +168,11 @@ def test_duchi_at_the_ends_and_between(epsilon0):
 
 
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
-@pytest.mark.parametrize("resolution", [1, 4, None])
+@pytest.mark.parametrize("resolution", [1, 4, 256])
 def test_piecewise_at_the_edges_of_windows(resolution, epsilon0):
-    shape = NUMBER_RANDOMIZERS["piecewise"](
-        low=0, high=1, epsilon0=epsilon0, resolution=resolution
-    ).law
+    shape = coarse(resolution)(low=0, high=1, epsilon0=epsilon0).law
     m, window, threshold = shape.num_steps, shape.window, shape.threshold
-    randomizer = NUMBER_RANDOMIZERS["piecewise"](
-        low=0, high=m, epsilon0=epsilon0, resolution=resolution
-    )
+    randomizer = coarse(resolution)(low=0, high=m, epsilon0=epsilon0)
     high = (WORDS - m * threshold) // window
     if m + window > 600:  # the edges at both ends, and some in between
         low_cells = sorted({*range(0, m, m // 50), m - 1})
@@ -199,11 +196,10 @@ def test_piecewise_at_the_edges_of_windows(resolution, epsilon0):
 
 @pytest.mark.parametrize("epsilon0", [0.3, 0.7, 1.4, 2.8])  # 1, 1, 2 and 4 steps: floats are exact
 def test_numbers_between_grid_points(epsilon0):
-    options = {"epsilon0": epsilon0, "resolution": 1}
-    law = NUMBER_RANDOMIZERS["piecewise"](low=0, high=1, **options).law
+    law = coarse(1)(low=0, high=1, epsilon0=epsilon0).law
     m, window, threshold = law.num_steps, law.window, law.threshold
     high = (WORDS - m * threshold) // window
-    randomizer = NUMBER_RANDOMIZERS["piecewise"](low=0, high=4 * m, **options)
+    randomizer = coarse(1)(low=0, high=4 * m, epsilon0=epsilon0)
     outputs = cells(
         *(j * threshold for j in range(m)), *(m * threshold + j * high for j in range(window))
     )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from adversarial import laws
+from laws_of_numbers import coarse
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, FingerprintError, ParameterError, ShuffledpError
 from shuffledp.core.reports import Reports
@@ -77,8 +78,8 @@ def test_bits_beyond_the_last_category_of_wide_rows(name):
 
 @pytest.mark.parametrize("name", NUMBER_RANDOMIZERS)
 def test_every_report_of_a_number(name):
-    options = {} if name == "duchi" else {"resolution": 2}
-    randomizer = NUMBER_RANDOMIZERS[name](low=0, high=1, epsilon0=2.0, **options)
+    make = NUMBER_RANDOMIZERS[name] if name == "duchi" else coarse(2)
+    randomizer = make(low=0, high=1, epsilon0=2.0)
     if name == "duchi":
         check_each(randomizer, EVERY_BYTE, lambda code: code <= 1)
         return

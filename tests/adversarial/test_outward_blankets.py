@@ -11,12 +11,13 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
+from laws_of_numbers import coarse
 from shuffledp.amplification.clones_and_families import blanket_atoms
 from shuffledp.amplification.sampling import participating
 from shuffledp.amplification.stated_blanket import STATED_BLANKET
 from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
-from shuffledp.randomizers import Duchi, Piecewise, SplitAnswers
+from shuffledp.randomizers import Duchi, SplitAnswers
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.local_hashing import HadamardResponse, OptimizedLocalHashing
 from shuffledp.randomizers.subset_selection import SubsetSelection
@@ -106,11 +107,10 @@ def test_categories_err_upwards(make, k):
             )
 
 
-@pytest.mark.parametrize("make", [Duchi, Piecewise])
+@pytest.mark.parametrize("make", [Duchi, coarse(1)])
 def test_numbers_err_upwards(make):
     for epsilon0 in EPSILON0S[2:]:
-        grid = {} if make is Duchi else {"resolution": 1}
-        randomizer = make(low=0, high=1, epsilon0=epsilon0, **grid)
+        randomizer = make(low=0, high=1, epsilon0=epsilon0)
         if randomizer.num_steps >= 64:
             continue
         channel = randomizer.channel()

@@ -14,8 +14,8 @@ from fractions import Fraction
 import pytest
 
 from adversarial import exact, laws
+from laws_of_numbers import coarse
 from shuffledp.randomizers.registry import (
-    NUMBER_RANDOMIZERS,
     RANDOMIZERS,
     VECTOR_RANDOMIZERS,
 )
@@ -109,9 +109,7 @@ def test_four_users(name):
 def test_numbers_on_the_grid_and_between(resolution):
     tried = 0
     for epsilon0 in (0.7, 1.0, 2.0):
-        randomizer = NUMBER_RANDOMIZERS["piecewise"](
-            low=-1, high=1, epsilon0=epsilon0, resolution=resolution
-        )
+        randomizer = coarse(resolution)(low=-1, high=1, epsilon0=epsilon0)
         num_steps = randomizer.num_steps
         point = min(randomizer.law.window, num_steps - randomizer.law.window)
         if num_steps > 6:

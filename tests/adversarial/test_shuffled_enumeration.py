@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from adversarial import exact, laws
+from laws_of_numbers import coarse
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
@@ -127,10 +128,10 @@ def test_the_bound_is_nearly_reached_by_many_users():
 @pytest.mark.parametrize("resolution", [1, 2, 4])
 @pytest.mark.parametrize("name", NUMBER_RANDOMIZERS)
 def test_numbers_on_the_grid_and_between(name, resolution):
-    options = {} if name == "duchi" else {"resolution": resolution}
+    make = NUMBER_RANDOMIZERS[name] if name == "duchi" else coarse(resolution)
     tried = 0
     for epsilon0 in (*EPSILON0S, 0.6, 0.62, 1e-9, 60.0):
-        randomizer = NUMBER_RANDOMIZERS[name](low=-2, high=5, epsilon0=epsilon0, **options)
+        randomizer = make(low=-2, high=5, epsilon0=epsilon0)
         num_steps = randomizer.num_steps
         if num_steps > 16:
             continue

@@ -10,6 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 from adversarial import laws
+from laws_of_numbers import coarse
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
@@ -110,11 +111,11 @@ def test_categories(name):
 def test_numbers(name):
     generator = Entropy.from_seed(32).generator()
     for asked in losses(generator, TRIALS // 2):
-        options = {"low": -3, "high": 5}
+        make = NUMBER_RANDOMIZERS[name]
         if name != "duchi" and generator.random() < 0.5:
-            options["resolution"] = int(2 ** generator.integers(0, 9))
-        randomizer = NUMBER_RANDOMIZERS[name](epsilon0=float(asked), **options)
-        again = NUMBER_RANDOMIZERS[name](epsilon0=randomizer.epsilon0, **options)
+            make = coarse(int(2 ** generator.integers(0, 9)))
+        randomizer = make(low=-3, high=5, epsilon0=float(asked))
+        again = make(low=-3, high=5, epsilon0=randomizer.epsilon0)
         assert_stated(randomizer, asked, again, number_ratio(randomizer))
 
 

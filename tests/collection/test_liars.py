@@ -10,6 +10,7 @@ import pytest
 import shuffledp as sdp
 from collection import kinds
 from collection.dummy_plans import bits_plan, plan_with
+from laws_of_numbers import coarse
 from shuffledp.collection.liars import DishonestUsers
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Reports
@@ -17,7 +18,7 @@ from shuffledp.network.run import NetworkShuffling
 from shuffledp.randomizers import RANDOMIZERS
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.bit_sums import BitSums
-from shuffledp.randomizers.number_randomizer import Duchi, Piecewise
+from shuffledp.randomizers.number_randomizer import Duchi
 from shuffledp.randomizers.parts import AllParts, SampledParts
 from shuffledp.randomizers.privunit import PrivUnit
 from shuffledp.report.wording import dishonest_facts
@@ -80,7 +81,7 @@ def test_and_the_share_of_an_answer_of_sets(name):
     "randomizer",
     [
         Duchi(low=0, high=10, epsilon0=1.0),
-        Piecewise(low=-5, high=5, epsilon0=2.0, resolution=4),
+        coarse(4)(low=-5, high=5, epsilon0=2.0),
     ],
     ids=lambda each: each.name,
 )

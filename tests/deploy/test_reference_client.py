@@ -29,10 +29,10 @@ from adversarial.tapes import (
     uniform_cells,
 )
 from deploy.make_report_vectors import CLIENT, SIZES, TARGET, client, labels, law_of
+from laws_of_numbers import coarse
 from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.randomizers.number_randomizer import Piecewise
 from shuffledp.randomizers.registry import (
     NUMBER_RANDOMIZERS,
     RANDOMIZERS,
@@ -425,7 +425,7 @@ def test_numbers_have_exactly_the_law_that_is_accounted(epsilon0):
 
 @pytest.mark.parametrize("epsilon0", [0.3, 0.7, 1.4, 2.8])  # 1, 1, 2 and 4 steps: floats are exact
 def test_windows_have_exactly_the_law_that_is_accounted(epsilon0):
-    randomizer = Piecewise(low=0, high=1, epsilon0=epsilon0, resolution=1)
+    randomizer = coarse(1)(low=0, high=1, epsilon0=epsilon0)
     law = law_of(randomizer)
     m, window, threshold = randomizer.law
     high = (WORDS - m * threshold) // window

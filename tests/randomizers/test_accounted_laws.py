@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import pytest
 
+from laws_of_numbers import coarse
 from oracles.enumeration import ShuffledDivergence
 from shuffledp.amplification.registry import account_delta
-from shuffledp.randomizers import Duchi, Piecewise
+from shuffledp.randomizers import Duchi
 
 EPSILON0 = (0.3, 0.7, 1.5)
 SHARES = (0.1, 0.4, 0.7, 0.95)  # central epsilon, as a share of epsilon0
@@ -33,8 +34,8 @@ def laws_of(randomizer):
 
 def randomizers(epsilon0):
     yield Duchi(low=0, high=1, epsilon0=epsilon0)
-    yield Piecewise(low=0, high=1, epsilon0=epsilon0, resolution=1)
-    yield Piecewise(low=0, high=1, epsilon0=epsilon0, resolution=2)
+    yield coarse(1)(low=0, high=1, epsilon0=epsilon0)
+    yield coarse(2)(low=0, high=1, epsilon0=epsilon0)
 
 
 @pytest.mark.parametrize("epsilon0", EPSILON0)
@@ -62,8 +63,6 @@ def test_values_between_grid_points_add_nothing(epsilon0):
 
 def test_a_profile_that_claims_too_little_is_found():
     # The law of epsilon0 = 1.5 does not keep what that of epsilon0 = 1.2 promises.
-    exact = ShuffledDivergence(
-        laws_of(Piecewise(low=0, high=1, epsilon0=1.5, resolution=1)), num_users=2
-    )
-    claimed = Piecewise(low=0, high=1, epsilon0=1.2, resolution=1).profile
+    exact = ShuffledDivergence(laws_of(coarse(1)(low=0, high=1, epsilon0=1.5)), num_users=2)
+    claimed = coarse(1)(low=0, high=1, epsilon0=1.2).profile
     assert exact.delta(0.6) > account_delta(claimed, num_users=2, epsilon=0.6).upper

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from laws_of_numbers import coarse, report_variance
 from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -18,7 +19,7 @@ EPSILON0 = (0.0, 1e-9, 0.01, 1.0, 4.0, 9.7, 15.0, 20.0, 30.0, 60.0, 1e300)
 
 
 def tiny(resolution, epsilon0):
-    return Piecewise(low=0, high=1, epsilon0=epsilon0, resolution=resolution)
+    return coarse(resolution)(low=0, high=1, epsilon0=epsilon0)
 
 
 def oracle(law, point, word):
@@ -133,7 +134,7 @@ class TestExactLaw:
             value = (point + share) / law.num_steps
             assert Fraction(1, 2) + mean / (2 * slope) == value
             variance = (square - mean**2) / (2 * slope) ** 2
-            assert randomizer.report_variance(float(value)) == pytest.approx(
+            assert report_variance(randomizer, float(value)) == pytest.approx(
                 float(variance), rel=1e-9
             )
 
@@ -180,7 +181,7 @@ def test_variance_is_close_to_the_continuous_one(epsilon0, x):
     # Wang et al., Lemma 1.
     root = math.exp(epsilon0 / 2)
     continuous = x**2 / (root - 1) + (root + 3) / (3 * (root - 1) ** 2)
-    found = Piecewise(low=-1, high=1, epsilon0=epsilon0).report_variance(x)
+    found = report_variance(Piecewise(low=-1, high=1, epsilon0=epsilon0), x)
     assert found == pytest.approx(continuous, rel=3e-3)
 
 
@@ -188,7 +189,8 @@ def test_coarser_windows_do_not_spoil_large_epsilon0():
     for epsilon0 in (10.0, 12.0, 16.0, 20.0):
         root = math.exp(epsilon0 / 2)
         continuous = 1 / (root - 1) + (root + 3) / (3 * (root - 1) ** 2)
-        worst = max(map(Piecewise(low=-1, high=1, epsilon0=epsilon0).report_variance, (0.0, 1.0)))
+        randomizer = Piecewise(low=-1, high=1, epsilon0=epsilon0)
+        worst = max(report_variance(randomizer, value) for value in (0.0, 1.0))
         assert worst < 1.05 * continuous
 
 

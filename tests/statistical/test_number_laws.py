@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
+from laws_of_numbers import coarse, report_variance
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import Duchi, Piecewise
@@ -39,7 +40,7 @@ def make(cls, epsilon0, **options):
 
 def tiny(cls, epsilon0):
     """Return a randomizer whose law can be written out."""
-    return make(cls, epsilon0, **({} if cls is Duchi else {"resolution": 2}))
+    return make(cls if cls is Duchi else coarse(2), epsilon0)
 
 
 def row_of(randomizer, share):
@@ -173,7 +174,7 @@ def test_reports_are_unbiased_with_the_stated_variance(cls, epsilon0, value):
     reports = randomizer.randomize(np.full(NUM_REPORTS, value), Entropy.from_seed(7))
     offset, factor = randomizer.score_scale
     errors = offset + factor * randomizer.scores(reports)[:, 0] - value
-    variance = randomizer.report_variance(value)
+    variance = report_variance(randomizer, value)
     bound = largest_error(randomizer)
     limit = deviation_limit(variance, bound)
     assert abs(errors.mean()) < limit
@@ -184,7 +185,7 @@ def test_reports_are_unbiased_with_the_stated_variance(cls, epsilon0, value):
     # Both would see an epsilon0 that is wrong by a third, or a value by a twentieth.
     assert min(abs(errors.mean() - 0.1), abs(errors.mean() + 0.1)) > limit
     for wrong in (epsilon0 * 0.67, epsilon0 * 1.5):
-        assert abs(found - make(cls, wrong).report_variance(value)) > limit_of_squares
+        assert abs(found - report_variance(make(cls, wrong), value)) > limit_of_squares
 
 
 def estimates_of_runs(randomizer, values, seed):

@@ -11,6 +11,7 @@ import pytest
 from scipy import special
 from scipy.stats import chi2, norm
 
+from laws_of_numbers import report_variance
 from shuffledp.core.entropy import Entropy
 from shuffledp.randomizers import PrivUnit
 from shuffledp.randomizers import privunit as normals_module
@@ -320,7 +321,7 @@ def test_estimates_are_unbiased_and_as_good_as_stated(norm_of_values):
     assert abs(z_scores(along, 2.0 * norm_of_values)) < LARGEST_Z
 
     squares = ((vectors - value) ** 2).sum(axis=1)
-    stated = randomizer.report_variance(2.0 * norm_of_values) * DIMENSION
+    stated = report_variance(randomizer, 2.0 * norm_of_values) * DIMENSION
     # Nothing is random about the squared length of a point of the sphere decoded at 0.
     spread = max(squares.std() / math.sqrt(NUM_USERS), 1e-6 * stated)
     assert abs(squares.mean() - stated) < LARGEST_Z * spread

@@ -225,6 +225,7 @@ def association(part: Part) -> Association:
     from the product of the marginals. Each cell's variance is taken there. With dummies it is a
     little too large, because their total number is known.
     """
+    from scipy.linalg import block_diag
     from scipy.special import gammaincc
 
     (p, q), table = part.chances, part.frequency
@@ -233,12 +234,7 @@ def association(part: Part) -> Association:
     weights = (part.num_reports * (p - q)) ** 2 / np.maximum(expected, 1e-300)
     # Changes of either marginal that keep its sum.
     free = [np.eye(way.size)[:, :-1] - np.eye(way.size)[:, -1:] for way in ways]
-    basis = np.block(
-        [
-            [free[0], np.zeros((ways[0].size, free[1].shape[1]))],
-            [np.zeros((ways[1].size, free[0].shape[1])), free[1]],
-        ]
-    )
+    basis = block_diag(*free)
     is_known = float(expected.min()) >= LEAST_EXPECTED
     for _ in range(_STEPS if is_known else 0):
         pull = weights * (table - np.outer(*ways))

@@ -139,9 +139,8 @@ class Discovery:
 
         share, allowed = float("inf"), 1.0 - FOUND_WITH
         if failure(1.0) <= allowed:
-            ends = _LEAST_SHARE, 1.0
             _, share = last_above_first_below(
-                failure, allowed, *ends, relative_tolerance=_TOLERANCE
+                failure, allowed, _LEAST_SHARE, 1.0, relative_tolerance=_TOLERANCE
             )
         return cls(rounds=tuple(each for _, each in rounds), found_share=share, left=left)
 

@@ -285,7 +285,7 @@ class MeanRandomizer(ABC):
     """A `LocalRandomizer` of numbers or vectors: each report has the value as its expectation.
 
     A class that derives from this one gives the attributes below, `profile`, `dimension`,
-    `randomize`, `scores`, `score_scale`, `report_variance` and `mean_report_variance`; the rest
+    `randomize`, `scores`, `score_scale` and `mean_report_variance`; the rest
     follows. The value that a report stands for is ``offset + factor * score``, whose expectation is
     the user's value. Methods that read reports raise as in `CategoryRandomizer`.
 
@@ -342,14 +342,6 @@ class MeanRandomizer(ABC):
     @abstractmethod
     def scores(self, reports: Reports) -> Floats:
         """Return the score of each report, shape (n, d); whole numbers where possible."""
-
-    @abstractmethod
-    def report_variance(self, value: float) -> float:
-        """Return the variance of one report's decoded value, given the user's, in squared units.
-
-        ``value`` is the user's number, in its units; for vectors their Euclidean norm, and the
-        result is the mean over the coordinates.
-        """
 
     @abstractmethod
     def mean_report_variance(self) -> float:

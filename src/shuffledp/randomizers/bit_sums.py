@@ -44,12 +44,11 @@ class Bits(Messages):
     """Weights of the bits, and their drawing, common to `BitSums` and `GroupBits`."""
 
     __slots__ = ()
-    prefix: ClassVar[str]
     num_bits: int
     span: Span
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # with the number of bits
+    def name(self) -> str:
         """Name with the number of bits, ``bit-sums-9``."""
         return f"{self.prefix}-{self.num_bits}"
 
@@ -116,8 +115,6 @@ class BitSums(Bits):
     """
 
     prefix: ClassVar[str] = "bit-sums"
-    dimension: ClassVar[int] = 1
-
     sizes: tuple[int, ...] = field(init=False, repr=False)
     low: float
     high: float

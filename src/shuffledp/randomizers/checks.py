@@ -22,17 +22,6 @@ def require_domain_size(value: SupportsIndex, largest: int = LARGEST_K) -> int:
     return require_at_least("domain_size", value, 2, largest, remedy)
 
 
-def require_power_of_two(name: str, value: SupportsIndex, least: int, most: int) -> int:
-    """Return ``value`` as an int if it is a power of two in a range, else raise."""
-    number = require_at_least(name, value, least)
-    if number & (number - 1) or number > most:
-        nearest = min(2 ** max(number.bit_length() - 1, 1), most)
-        raise ParameterError(
-            f"{name} = {number} is not a power of two in [{least}, {most}]: try {nearest}"
-        )
-    return number
-
-
 def require_small_channel(k: int, largest: int) -> None:
     """Raise `ParameterError` if the channel of k categories is too large to be written out."""
     if k > largest:

@@ -29,10 +29,9 @@ class Levels(Parts):
     """Levels of a tree of bins; ``sizes`` are all of `level_sizes`, or the lowest of them."""
 
     __slots__ = ()
-    prefix: ClassVar[str]
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # with the number of levels
+    def name(self) -> str:
         """Name with the number of levels, ``sampled-levels-3``."""
         return f"{self.prefix}-{len(self.sizes)}"
 

@@ -18,13 +18,13 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, SupportsIndex
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.checks import require_at_least, require_finite, require_non_negative, set_fields
+from shuffledp.core.checks import require_finite, require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
@@ -96,14 +96,6 @@ class Span:
     def stated(self) -> str:
         """Exact text of both ends, for fingerprints."""
         return f"{self.low.hex()}..{self.high.hex()}"
-
-    def position(self, value: float) -> float:
-        """Position of a value in the range, from -1 at the lower end to 1 at the upper."""
-        if not self.low <= value <= self.high:
-            raise DomainError(
-                f"value = {value} is not in [{self.low}, {self.high}]: give a value of the range"
-            )
-        return min(1.0, max(-1.0, (value - self.middle) / self.half_width))
 
     def require_inside(self, block: Floats, *, start: int) -> None:
         """Raise `DomainError` unless values ``start``, ``start`` + 1, ... are in the range."""
@@ -217,8 +209,7 @@ class NumberRandomizer(MeanRandomizer):
     def channel(self) -> Channel:
         """Return the exact probability of each report (column) given each grid point (row).
 
-        m + 1 by m + W, up to 64 grid points; ``resolution`` makes the grid coarser. A value between
-        grid points is a mixture of two rows.
+        m + 1 by m + W, up to 64 grid points. A value between grid points is a mixture of two rows.
         """
         law = self.law
         checks.require_small_channel(law.num_steps + 1, LARGEST_CHANNEL_INPUTS)
@@ -311,16 +302,6 @@ class NumberRandomizer(MeanRandomizer):
         constant = self.variance_at(0.0, rounding=1.0) / unit / growth
         return NoiseLaw(share=1.0 - 1.0 / growth, constant=constant, least=min(middle, end))
 
-    def report_variance(self, value: float) -> float:
-        """Return the variance of one report's decoded value, rounding included.
-
-        In squared units, to double precision. `DomainError` if ``value`` is not in the range,
-        `ParameterError` if epsilon0 is 0.
-        """
-        x = self.span.position(value)
-        left_over = math.modf((x + 1.0) / 2.0 * self.num_steps)[0]
-        return self.variance_at(x * x, rounding=4.0 * left_over * (1.0 - left_over))
-
     def mean_report_variance(self) -> float:
         """Return the report variance, averaged over a value uniform in the range."""
         return self.variance_at(1.0 / 3.0, rounding=2.0 / 3.0)
@@ -368,17 +349,6 @@ def round_to_grid(
     return below + (entropy.words(block.size) >> np.uint64(1) < left_over)
 
 
-def expected_standard_error(randomizer: MeanRandomizer, *, num_users: SupportsIndex) -> float:
-    """Return the standard error to expect of a mean, given the users.
-
-    Their values are taken to be spread evenly over the range. The variances of the users add, so
-    that for other values it lies between the errors for the best and the worst single value.
-    `ParameterError` if the reports say nothing (epsilon0 = 0).
-    """
-    count = require_at_least("num_users", num_users, 1)
-    return math.sqrt(randomizer.mean_report_variance() / count)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duchi(NumberRandomizer):
     """Rounding to one of the two ends of the range, then binary randomized response.
@@ -405,9 +375,9 @@ class Duchi(NumberRandomizer):
     Examples
     --------
     >>> randomizer = Duchi(low=0, high=10, epsilon0=1.0986122886681098)  # ln 3: C = 2
-    >>> round(randomizer.report_variance(5.0), 6)  # (2 * 5)^2
+    >>> round(randomizer.variance_at(0.0, rounding=1.0), 6)  # of the value 5: (2 * 5)^2
     100.0
-    >>> round(randomizer.report_variance(10.0), 6)  # 100 - 5^2
+    >>> round(randomizer.variance_at(1.0, rounding=0.0), 6)  # of the value 10: 100 - 5^2
     75.0
     """
 
@@ -460,9 +430,6 @@ class Piecewise(NumberRandomizer):
         Range of the values: finite, low < high.
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up.
-    resolution : int, optional
-        Largest window W, a power of two in [1, 256]; the default is 256. Smaller ones are for
-        tests, which write out the whole law.
 
     Attributes
     ----------
@@ -499,14 +466,14 @@ class Piecewise(NumberRandomizer):
     (696, 256)
     >>> e = math.e
     >>> continuous = (e + 3) / (3 * (e - 1) ** 2)  # at 0: Wang et al., Lemma 1
-    >>> round(randomizer.report_variance(0.0) / continuous, 3)
+    >>> round(randomizer.variance_at(0.0, rounding=0.0) / continuous, 3)
     1.0
     """
 
     name: ClassVar[str] = "piecewise"
     report_type: ClassVar[np.dtype[Any]] = np.dtype(np.uint16)
 
-    resolution: int | None = field(default=None, repr=False, compare=False)
+    largest_window: ClassVar[int] = _LARGEST_WINDOW
 
     def _law_for(self, epsilon0: float) -> tuple[GridLaw, float]:
         """Return the law with the smallest T that is proved to cost at most ``epsilon0``.
@@ -516,9 +483,7 @@ class Piecewise(NumberRandomizer):
         is a power of two and a multiple of W itself. If m > W, then e^epsilon0 > 1 + 1 / W, and T
         is smaller than 2^64 / N by far more than W.
         """
-        window = _LARGEST_WINDOW
-        if self.resolution is not None:
-            window = checks.require_power_of_two("resolution", self.resolution, 1, window)
+        window = self.largest_window
         # Halving a float is exact, except below 1e-307, where its exponential is 1 to 100 digits.
         root = exp_lower(epsilon0 / 2)
         while window > 1 and window * root > _LARGEST_NUM_STEPS:

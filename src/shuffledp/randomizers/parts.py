@@ -55,13 +55,18 @@ _BLOCK = 2**16
 class Parts(ABC):
     """Sizes and laws of the parts, common to all randomizers of parts."""
 
-    name: ClassVar[str]
+    prefix: ClassVar[str]
     is_sampled: ClassVar[bool]  # whether a user reports on one part, else on each
 
     sizes: tuple[int, ...]
     epsilon0: float
     levels: tuple[KRandomizedResponse, ...] = field(init=False, repr=False)
     fingerprint: str = field(init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the kind."""
+        return self.prefix
 
     def _settle(self, each: float, epsilon0: float) -> None:
         """Set the fields, given the loss of each part and of all of them together."""
@@ -106,10 +111,9 @@ class Parts(ABC):
         c / n_l of reports for a bin was at least (c - m) / n_l, as honest ones on other parts would
         have made it (c - m) / (n_l - m), which is no less, if c >= m; so for the other bins.
         """
+        informative = self.reports_on_parts(num_users, counts) * self.gains
         with np.errstate(divide="ignore"):
-            return 1.0 / np.repeat(
-                self.reports_on_parts(num_users, counts) * self.gains, self.sizes
-            )
+            return 1.0 / np.repeat(informative, self.sizes)
 
     def report_for(self, place: int) -> NDArray[Any]:
         """Return all messages of one user that raise the estimate of a bin most.
@@ -264,7 +268,7 @@ class SampledParts(Parts):
     [1.0, 1.0]
     """
 
-    name: ClassVar[str] = "sampled-parts"
+    prefix: ClassVar[str] = "sampled-parts"
     is_sampled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -432,7 +436,7 @@ class AllParts(Messages):
     [1, 4, 0, 2]
     """
 
-    name: ClassVar[str] = "all-parts"
+    prefix: ClassVar[str] = "all-parts"
 
     def __post_init__(self) -> None:
         asked = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")

@@ -330,29 +330,16 @@ class PrivUnit(MeanRandomizer):
             )
             yield block
 
-    def report_variance(self, value: float) -> float:
-        """Return (norm_bound^2 / m^2 - value^2) / d for a vector of norm ``value``.
+    def mean_report_variance(self) -> float:
+        """Return norm_bound^2 / (m^2 d), the variance for a vector of zeros, which is the largest.
 
-        The variance of the decoded report, as the mean over its coordinates; infinite for
-        epsilon0 = 0. The value's point on the sphere is random too, and that is counted: the
-        decoded report has the length norm_bound / m, and its mean the length of the value.
+        Infinite for epsilon0 = 0. The value's point on the sphere is random too, and that is
+        counted: the decoded report has the length norm_bound / m, and its mean that of the value.
         """
-        length = require_non_negative("value", value)
-        if length > self.norm_bound * (1.0 + 1e-9):
-            raise ParameterError(
-                f"value = {value} is not in [0, norm_bound = {self.norm_bound}]: it is the norm of "
-                "a vector"
-            )
         if self.mean_along == 0.0:
             return math.inf
-        # As a product, since both are close to 1 at large epsilon0.
-        along = min(length / self.norm_bound, 1.0) * self.mean_along
         scale = self.norm_bound / self.mean_along
-        return scale * scale * (1.0 - along) * (1.0 + along) / self.dimension
-
-    def mean_report_variance(self) -> float:
-        """Return the largest `report_variance`, attained by a vector of zeros."""
-        return self.report_variance(0.0)
+        return scale * scale / self.dimension
 
     def _draw_lengths(self, count: int, entropy: Entropy) -> tuple[Floats, Floats]:
         """Return t = <V, x> and sqrt(1 - t^2) of a number of reports.

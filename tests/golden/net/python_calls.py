@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import shuffledp as sdp
+from laws_of_numbers import report_variance
 from network.walks import position_distribution
 from shuffledp import accounting, leakage, monitoring
 from shuffledp.accounting import calibration
@@ -296,7 +297,7 @@ def numbers(name, epsilon0):
     values = np.arange(500) * 37 % 401 / 100.0 - 1.0
     reports = randomizer.randomize(values, seeded())
     return {
-        "variances": [randomizer.report_variance(value) for value in (-1.0, 0.5, 3.0)],
+        "variances": [report_variance(randomizer, value) for value in (-1.0, 0.5, 3.0)],
         **about(randomizer, randomizer.estimate(reports), "mean"),
     }
 

@@ -152,11 +152,11 @@ class Columns(question.Shares):
 
     def candidates(self) -> question.Candidates:
         """Return the randomizer that reports one part of the value, drawn at random."""
-        return question.candidates_of({SampledParts.name: SampledParts}, sizes=self.sizes)
+        return question.candidates_of({SampledParts.prefix: SampledParts}, sizes=self.sizes)
 
     def dummy_candidates(self) -> question.Candidates:
         """Return the randomizer that reports every part."""
-        return question.candidates_of({AllParts.name: AllParts}, sizes=self.sizes)
+        return question.candidates_of({AllParts.prefix: AllParts}, sizes=self.sizes)
 
     def expected_error(
         self, randomizer: Parts, num_users: int, dummies: question.Laws = ()

@@ -18,7 +18,6 @@ from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.estimation.post_processing import POST_PROCESSING
-from shuffledp.randomizers import number_randomizer as accuracy
 from shuffledp.randomizers.base import LocalRandomizer, MeanRandomizer, error_at
 from shuffledp.randomizers.registry import require_name
 
@@ -340,10 +339,14 @@ class Means(Question[MeanEstimates]):
         num_users: int,
         dummies: Laws = (),  # noqa: ARG002  # there are none for them
     ) -> float:
-        """Return the standard error of a mean; of vectors the root mean square over coordinates."""
+        """Return the standard error of a mean; of vectors the root mean square over coordinates.
+
+        The variances of the users add, so that for other values than those of `expected_for` it
+        lies between the errors for the best and the worst single value.
+        """
         if randomizer.epsilon0 == 0.0:
             return math.inf
-        return accuracy.expected_standard_error(randomizer, num_users=num_users)
+        return math.sqrt(randomizer.mean_report_variance() / num_users)
 
     def estimate(
         self, randomizer: MeanRandomizer, aggregate: Sums, options: EstimateOptions
