@@ -7,6 +7,7 @@ from scipy.stats import binom, chi2
 
 from adversarial import exact
 from adversarial.test_profiles_against_enumeration import check_blanket
+from laws_of_parts import channel_of
 from shuffledp.collection.dummies import draw_dummies, less_dummies
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
@@ -67,21 +68,21 @@ class TestAccount:
     @pytest.mark.parametrize("sizes", [(3, 6), (3, 7), (4,)])
     def test_the_blanket_bounds_all_data_of_a_few_users(self, sizes, epsilon0):
         law = SampledLevels(sizes=sizes, epsilon0=epsilon0)
-        assert len(law.channel()) == sizes[-1]
-        check_blanket(law.channel(), law.profile, range(1, 3))
+        assert len(channel_of(law)) == sizes[-1]
+        check_blanket(channel_of(law), law.profile, range(1, 3))
 
     @pytest.mark.parametrize("sizes", [(3, 6), (4,)])
     def test_published_bounds_enclose_all_data(self, sizes):
         law = SampledLevels(sizes=sizes, epsilon0=1.0)
-        exact.check_guarantee(law.channel(), law.profile, 2, by_floats=True)
+        exact.check_guarantee(channel_of(law), law.profile, 2, by_floats=True)
 
     def test_bins_are_rows_of_codes(self):
         law, rows = (
             SampledLevels(sizes=SIZES, epsilon0=1.0),
             SampledParts(sizes=SIZES, epsilon0=1.0),
         )
-        expected = {tuple(row) for row in rows.channel()}
-        assert {tuple(row) for row in law.channel()} < expected
+        expected = {tuple(row) for row in channel_of(rows)}
+        assert {tuple(row) for row in channel_of(law)} < expected
         assert law.profile.blanket == rows.profile.blanket
         assert law.profile.attack == rows.profile.attack
         assert law.fingerprint != rows.fingerprint
@@ -95,7 +96,7 @@ class TestAccount:
             SampledLevels(sizes=(9,), epsilon0=2.0),
             KRandomizedResponse(domain_size=9, epsilon0=2.0),
         )
-        assert law.channel() == same.channel()
+        assert channel_of(law) == same.channel()
         assert law.epsilon0 == same.epsilon0
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from adversarial import exact
 from adversarial.test_profiles_against_enumeration import check_blanket, mean_positive_part
+from laws_of_parts import channel_of
 from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
@@ -45,13 +46,13 @@ class TestAccount:
     def test_the_blanket_bounds_all_data_of_a_few_users(self, sizes, epsilon0):
         law = SampledParts(sizes=sizes, epsilon0=epsilon0)
         most = 3 if sum(sizes) < 6 else 2
-        check_blanket(law.channel(), law.profile, range(1, most + 1))
+        check_blanket(channel_of(law), law.profile, range(1, most + 1))
 
     @pytest.mark.parametrize("epsilon0", [0.5, 2.0])
     @pytest.mark.parametrize("sizes", [(2, 2), (2, 3)])
     def test_published_bounds_enclose_all_data(self, sizes, epsilon0):
         law = SampledParts(sizes=sizes, epsilon0=epsilon0)
-        exact.check_guarantee(law.channel(), law.profile, 3, by_floats=True)
+        exact.check_guarantee(channel_of(law), law.profile, 3, by_floats=True)
 
     @pytest.mark.parametrize("sizes", [(2, 3), (3, 4)])
     def test_the_attack_is_that_of_data(self, sizes):
@@ -59,7 +60,7 @@ class TestAccount:
         rows = list(itertools.product(*map(range, sizes)))
         third = tuple(0 if size == 2 else 2 for size in sizes)
         where = rows.index((0,) * len(sizes)), rows.index((1,) * len(sizes)), rows.index(third)
-        channel = np.array(law.channel(), dtype=np.float64)
+        channel = np.array(channel_of(law), dtype=np.float64)
         for epsilon in (0.1, 0.5):
             data = exact.agreeing_delta(channel, where, 3, epsilon)
             found = mean_positive_part(law.profile.attack, 3, epsilon)
@@ -95,7 +96,7 @@ class TestDraws:
         for number in (0, len(rows) - 1):
             values = np.tile(rows[number], (num_users, 1))
             counts = law.aggregate(law.randomize(values, Entropy.from_seed(number))).support
-            chances = np.array([float(each) for each in law.channel()[number]])
+            chances = np.array([float(each) for each in channel_of(law)[number]])
             spread = np.sqrt(num_users * chances * (1.0 - chances))
             assert (np.abs(counts - num_users * chances) < 7.0 * spread).all()
 

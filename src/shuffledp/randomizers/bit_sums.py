@@ -40,12 +40,37 @@ LARGEST_NUM_BITS = 20
 _SHARES = 1023
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bits(Messages):
     """Weights of the bits, and their drawing, common to `BitSums` and `GroupBits`."""
 
-    __slots__ = ()
+    sizes: tuple[int, ...] = field(init=False, repr=False)
+    low: float
+    high: float
     num_bits: int
-    span: Span
+    span: Span = field(init=False, repr=False, compare=False)
+
+    def _settle_bits(self, domain_size: int) -> None:
+        """Set the fields, for messages of this many possible codes, but for the fingerprint."""
+        span, asked = Span(self.low, self.high), self.epsilon0
+        number = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
+        asked = require_extended("epsilon0", asked, "give the local loss in nats")
+        set_fields(self, low=span.low, high=span.high, span=span, num_bits=number)
+        levels = self._levels(asked, domain_size)
+        set_fields(self, sizes=(domain_size,) * number, epsilon0=asked, levels=levels)
+
+    def _levels(self, epsilon0: float, domain_size: int) -> tuple[KRandomizedResponse, ...]:
+        """Return k-RR for each level, the highest bit first; all of the loss together or less."""
+        levels = tuple(
+            KRandomizedResponse(domain_size=domain_size, epsilon0=epsilon0 * units / _SHARES)
+            for units in _shares(self.num_bits, epsilon0)
+        )
+        if not all(level.epsilon0 for level in levels):
+            raise ParameterError(
+                f"epsilon0 = {epsilon0} is too small for {self.num_bits} bits, some of which would "
+                "say nothing: give a larger one, or fewer bits"
+            )
+        return levels
 
     @property
     def name(self) -> str:
@@ -115,22 +140,12 @@ class BitSums(Bits):
     """
 
     prefix: ClassVar[str] = "bit-sums"
-    sizes: tuple[int, ...] = field(init=False, repr=False)
-    low: float
-    high: float
-    num_bits: int
-    span: Span = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        span = Span(self.low, self.high)
-        num_bits = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
-        epsilon0 = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
-        levels = levels_of_bits(num_bits, epsilon0, domain_size=2)
-        laws = ",".join(str(level.threshold) for level in levels)
-        stated = checks.fingerprint_of(self.prefix, span=span.stated, thresholds=laws)
-        set_fields(self, low=span.low, high=span.high, num_bits=num_bits, span=span)
-        law = {"sizes": (2,) * num_bits, "epsilon0": epsilon0, "levels": levels}
-        set_fields(self, **law, fingerprint=stated)
+        self._settle_bits(domain_size=2)
+        laws = ",".join(str(level.threshold) for level in self.levels)
+        stated = checks.fingerprint_of(self.prefix, span=self.span.stated, thresholds=laws)
+        set_fields(self, fingerprint=stated)
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return the messages of each number, one user after the other.
@@ -268,27 +283,21 @@ class GroupBits(Bits, AllParts):
 
     prefix: ClassVar[str] = "group-bits"
 
-    sizes: tuple[int, ...] = field(init=False, repr=False)
     num_groups: int
-    low: float
-    high: float
-    num_bits: int
-    span: Span = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        number, span = require_at_least("num_groups", self.num_groups, 2), Span(self.low, self.high)
-        num_bits = require_at_least("num_bits", self.num_bits, 1, LARGEST_NUM_BITS)
-        asked = require_extended("epsilon0", self.epsilon0, "give the local loss in nats")
-        if num_bits > 1:
-            levels = levels_of_bits(num_bits, asked, domain_size=2 * number)
-        else:
-            levels = (KRandomizedResponse(domain_size=2 * number, epsilon0=asked),)
-        laws = ",".join(level.fingerprint for level in levels)
-        stated = checks.fingerprint_of(self.prefix, span=span.stated, laws=laws)
-        set_fields(self, num_groups=number, low=span.low, high=span.high, span=span)
-        asked = levels[0].epsilon0 if num_bits == 1 else asked
-        set_fields(self, sizes=(2 * number,) * num_bits, num_bits=num_bits, epsilon0=asked)
-        set_fields(self, levels=levels, fingerprint=stated)
+        number = require_at_least("num_groups", self.num_groups, 2)
+        self._settle_bits(domain_size=2 * number)
+        laws = ",".join(level.fingerprint for level in self.levels)
+        stated = checks.fingerprint_of(self.prefix, span=self.span.stated, laws=laws)
+        loss = self.levels[0].epsilon0 if self.num_bits == 1 else self.epsilon0
+        set_fields(self, num_groups=number, epsilon0=loss, fingerprint=stated)
+
+    def _levels(self, epsilon0: float, domain_size: int) -> tuple[KRandomizedResponse, ...]:
+        """Return k-RR for each level; with one bit it is known what it costs, down to 0."""
+        if self.num_bits == 1:
+            return (KRandomizedResponse(domain_size=domain_size, epsilon0=epsilon0),)
+        return Bits._levels(self, epsilon0, domain_size)
 
     @property
     def profile(self) -> LocalProfile:
@@ -390,22 +399,6 @@ def weights_of_bits(num_bits: int) -> Floats:
     """Return 2^(B - 1 - b) / (2^B - 1) for each level b."""
     weights: Floats = 2.0 ** np.arange(num_bits, dtype=np.float64)[::-1] / (2.0**num_bits - 1.0)
     return weights
-
-
-def levels_of_bits(
-    num_bits: int, epsilon0: float, *, domain_size: int
-) -> tuple[KRandomizedResponse, ...]:
-    """Return k-RR for each level, the highest bit first; all of the loss together or less."""
-    levels = tuple(
-        KRandomizedResponse(domain_size=domain_size, epsilon0=epsilon0 * units / _SHARES)
-        for units in _shares(num_bits, epsilon0)
-    )
-    if not all(level.epsilon0 for level in levels):
-        raise ParameterError(
-            f"epsilon0 = {epsilon0} is too small for {num_bits} bits, some of which would say "
-            "nothing: give a larger one, or fewer bits"
-        )
-    return levels
 
 
 @lru_cache(maxsize=64)

@@ -182,11 +182,6 @@ class SampledLevels(Levels, SampledParts):
 
     prefix: ClassVar[str] = "sampled-levels"
 
-    def _rows(self) -> Iterable[Sequence[int]]:
-        """Return the nodes above each bin."""
-        rows: list[list[int]] = level_codes(np.arange(self.sizes[-1]), self.sizes).tolist()
-        return rows
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllLevels(Levels, AllParts):

@@ -6,10 +6,10 @@ user reports one part drawn at random, or all of them as messages of their own.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, pairwise, product
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,15 +37,12 @@ from shuffledp.estimation.frequencies import (
 from shuffledp.estimation.intervals import simultaneous_confidence
 from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.base import Channel, error_at
+from shuffledp.randomizers.base import error_at
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
 from shuffledp.randomizers.thresholds import response_ratio
 
 #: Most parts of a value.
 LARGEST_NUM_PARTS = 1024
-
-# Most values whose channel is written out.
-_LARGEST_CHANNEL = 64
 
 # Users whose values are processed together.
 _BLOCK = 2**16
@@ -302,28 +299,7 @@ class SampledParts(Parts):
             family=RandomizerFamily.OTHER,
             blanket=outward_atoms([*blanket, (neutral, 1, 1)]),
             attack=rounded_atoms(_merged(attack)),
-            channel=self.channel if math.prod(self.sizes) <= _LARGEST_CHANNEL else None,
         )
-
-    def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each row of codes."""
-        if math.prod(self.sizes) > _LARGEST_CHANNEL:
-            raise ParameterError(
-                f"there are {math.prod(self.sizes):,} rows of codes, more than {_LARGEST_CHANNEL}: "
-                "the channel is written out for few"
-            )
-        share = Fraction(1, len(self.sizes))
-        parts = [level.channel() for level in self.levels]
-        return tuple(
-            tuple(
-                share * each for part, code in zip(parts, row, strict=True) for each in part[code]
-            )
-            for row in self._rows()
-        )
-
-    def _rows(self) -> Iterable[Sequence[int]]:
-        """Return all possible rows of codes."""
-        return product(*map(range, self.sizes))
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one report for each row of codes, shape (n, L); n = 0 too.
