@@ -1,6 +1,7 @@
-"""Variances of single reports, and piecewise mechanisms whose whole law can be written out."""
+"""Laws and variances of reports on numbers, and mechanisms whose whole law can be written out."""
 
 import math
+from fractions import Fraction
 from functools import cache
 
 from shuffledp.randomizers import Piecewise, PrivUnit
@@ -20,6 +21,19 @@ def report_variance(randomizer, value):
     x = min(1.0, max(-1.0, (value - span.middle) / span.half_width))
     left_over = math.modf((x + 1.0) / 2.0 * randomizer.num_steps)[0]
     return randomizer.variance_at(x * x, rounding=4.0 * left_over * (1.0 - left_over))
+
+
+def channel_of(randomizer):
+    """Return the exact probability of each report (column) given each grid point (row).
+
+    A value between grid points is a mixture of two rows.
+    """
+    law = randomizer.law
+    low, high = (Fraction(each, 2**64) for each in (law.threshold, law.high_threshold))
+    return tuple(
+        tuple(high if 0 <= y - i < law.window else low for y in range(law.num_outputs))
+        for i in range(law.num_steps + 1)
+    )
 
 
 @cache

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
-from laws_of_numbers import coarse
+from laws_of_numbers import channel_of, coarse
 from shuffledp.amplification.clones_and_families import blanket_atoms
 from shuffledp.amplification.sampling import participating
 from shuffledp.amplification.stated_blanket import STATED_BLANKET
@@ -113,7 +113,7 @@ def test_numbers_err_upwards(make):
         randomizer = make(low=0, high=1, epsilon0=epsilon0)
         if randomizer.num_steps >= 64:
             continue
-        channel = randomizer.channel()
+        channel = channel_of(randomizer)
         columns = zip(*channel, strict=True)
         ratio = max(max(column) / min(column) for column in columns if max(column) > 0)
         exact = of_channel(channel, 0, -1)

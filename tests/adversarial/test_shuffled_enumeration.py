@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from adversarial import exact, laws
-from laws_of_numbers import coarse
+from laws_of_numbers import channel_of, coarse
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.randomizers.answer_sets import ANSWER_SET_RANDOMIZERS
 from shuffledp.randomizers.registry import (
@@ -136,7 +136,7 @@ def test_numbers_on_the_grid_and_between(name, resolution):
         if num_steps > 16:
             continue
         grid = [Fraction(i, num_steps) for i in range(num_steps + 1)]
-        assert tuple(map(tuple, laws.number(randomizer, grid))) == randomizer.channel()
+        assert tuple(map(tuple, laws.number(randomizer, grid))) == channel_of(randomizer)
         channel = laws.number(randomizer, sorted({*grid, *SHARES_OF_RANGE}))
         by_floats = epsilon0 > 1e-6
         check_all(

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from laws_of_numbers import coarse
+from laws_of_numbers import channel_of, coarse
 from oracles.enumeration import ShuffledDivergence
 from shuffledp.amplification.registry import account_delta
 from shuffledp.randomizers import Duchi
@@ -24,7 +24,7 @@ def mixture(channel, place):
 
 def laws_of(randomizer):
     """Return the rows of the channel, and of values between its grid points."""
-    channel = randomizer.channel()
+    channel = channel_of(randomizer)
     steps = len(channel) - 1
     places = sorted(
         {Fraction(i) for i in range(steps + 1)} | {Fraction(1, 3), steps - Fraction(1, 2)}
@@ -53,7 +53,7 @@ def test_bounds_are_above_the_exact_divergence(epsilon0, num_users):
 def test_values_between_grid_points_add_nothing(epsilon0):
     # Joint convexity: the largest divergence is that of data on grid points.
     for randomizer, num_users in itertools.product(randomizers(epsilon0), (2, 3)):
-        on_grid = [[float(p) for p in row] for row in randomizer.channel()]
+        on_grid = [[float(p) for p in row] for row in channel_of(randomizer)]
         everywhere = ShuffledDivergence(laws_of(randomizer), num_users)
         of_grid = ShuffledDivergence(on_grid, num_users)
         for share in SHARES:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laws_of_numbers import coarse, report_variance
+from laws_of_numbers import channel_of, coarse, report_variance
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Reports
@@ -155,7 +155,7 @@ UNTOLD = [Duchi(low=LOW, high=HIGH, epsilon0=1.0)]
 
 def grid_rows(randomizer):
     """Return all reports, and their probabilities given each point of the grid."""
-    rows = np.array([[float(p) for p in row] for row in randomizer.channel()])
+    rows = np.array([[float(p) for p in row] for row in channel_of(randomizer)])
     dtype = np.uint8 if isinstance(randomizer, Duchi) else np.uint16
     return np.arange(rows.shape[1]).astype(dtype), rows
 

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from laws_of_numbers import coarse, report_variance
+from laws_of_numbers import channel_of, coarse, report_variance
 from oracles.convex_order import to_14_digits
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.randomizers import Piecewise, number_randomizer
 from shuffledp.randomizers.number_randomizer import GridLaw
 from shuffledp.randomizers.thresholds import log_ratio_upper
@@ -82,11 +81,10 @@ def test_rounding_comes_first_and_each_value_takes_two_words():
 class TestExactLaw:
     def test_rows_sum_to_one(self, resolution, epsilon0):
         randomizer = tiny(resolution, epsilon0)
-        channel = randomizer.channel()
+        channel = channel_of(randomizer)
         assert len(channel) == randomizer.law.num_steps + 1
         assert all(len(row) == randomizer.law.num_outputs for row in channel)
         assert all(sum(row) == 1 and min(row) > 0 for row in channel)
-        assert randomizer.profile.channel() == channel
 
     def test_the_rows_are_what_is_drawn(self, resolution, epsilon0):
         # Each output's share of the words, from the places where the output changes.
@@ -95,7 +93,7 @@ class TestExactLaw:
         starts = [number * law.threshold for number in range(law.num_steps)]
         starts += [border + number * law.high_threshold for number in range(law.window)]
         shares = np.diff([*starts, 2**64])
-        for point, row in enumerate(tiny(resolution, epsilon0).channel()):
+        for point, row in enumerate(channel_of(tiny(resolution, epsilon0))):
             found = [0] * law.num_outputs
             for start, share in zip(starts, shares.tolist(), strict=True):
                 found[oracle(law, point, start)] += Fraction(share, 2**64)
@@ -103,7 +101,7 @@ class TestExactLaw:
 
     def test_local_loss_is_epsilon0_exactly_rounded_up(self, resolution, epsilon0):
         randomizer = tiny(resolution, epsilon0)
-        columns = zip(*randomizer.channel(), strict=True)
+        columns = zip(*channel_of(randomizer), strict=True)
         loss = max(max(column) / min(column) for column in columns)
         assert loss == randomizer.law.ratio
         assert randomizer.epsilon0 == log_ratio_upper(loss)
@@ -118,7 +116,7 @@ class TestExactLaw:
         offset, factor = randomizer.score_scale
         assert offset == 0.5
         assert factor == pytest.approx(float(1 / (2 * slope)), rel=1e-15)
-        channel = randomizer.channel()
+        channel = channel_of(randomizer)
         # Values on grid points, and at some places between: mixtures of two rows.
         for point, share in itertools.product(
             range(law.num_steps), (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1))
@@ -140,7 +138,7 @@ class TestExactLaw:
 
     def test_blanket_is_the_infimum_of_the_channel(self, resolution, epsilon0):
         randomizer = tiny(resolution, epsilon0)
-        channel = randomizer.channel()
+        channel = channel_of(randomizer)
         expected = {}
         for column in zip(*channel, strict=True):
             omega = min(column)
@@ -159,7 +157,7 @@ class TestExactLaw:
 def test_the_ends_are_the_worst_pair_of_the_blanket(epsilon0):
     # The bound is an expectation of a convex function of r0 - e r1 under the blanket: it is enough
     # to compare E (r0 - e r1 - t)_+ for all t, here at every place where it has a kink.
-    channel = tiny(2, epsilon0).channel()
+    channel = channel_of(tiny(2, epsilon0))
     omega = [min(column) for column in zip(*channel, strict=True)]
 
     def terms(first, second, e):
@@ -192,13 +190,6 @@ def test_coarser_windows_do_not_spoil_large_epsilon0():
         randomizer = Piecewise(low=-1, high=1, epsilon0=epsilon0)
         worst = max(report_variance(randomizer, value) for value in (0.0, 1.0))
         assert worst < 1.05 * continuous
-
-
-def test_a_large_channel_is_refused():
-    randomizer = Piecewise(low=0, high=1, epsilon0=1.0)
-    assert randomizer.profile.channel is None
-    with pytest.raises(ParameterError, match="small domains"):
-        randomizer.channel()
 
 
 def test_saturation():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
-from laws_of_numbers import coarse, report_variance
+from laws_of_numbers import channel_of, coarse, report_variance
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import Duchi, Piecewise
@@ -45,7 +45,7 @@ def tiny(cls, epsilon0):
 
 def row_of(randomizer, share):
     """Return the law of a report of the value at a share of the range: a mixture of two rows."""
-    channel = randomizer.channel()
+    channel = channel_of(randomizer)
     num_steps = len(channel) - 1
     position = Fraction(share) * num_steps
     below = min(int(position), num_steps - 1)

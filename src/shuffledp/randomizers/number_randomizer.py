@@ -32,7 +32,8 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers import checks
-from shuffledp.randomizers.base import Channel, MeanRandomizer
+from shuffledp.randomizers.base import MeanRandomizer
+from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
     exp_lower,
@@ -40,9 +41,6 @@ from shuffledp.randomizers.thresholds import (
     response_law,
     settle,
 )
-
-# Largest number of grid points with an explicit channel.
-LARGEST_CHANNEL_INPUTS = 64
 
 #: Values that are handled together: 256 KiB of words stay in the second-level cache.
 BLOCK = 2**15
@@ -205,19 +203,6 @@ class NumberRandomizer(MeanRandomizer):
     def num_steps(self) -> int:
         """Steps m of the grid that values are rounded to."""
         return self.law.num_steps
-
-    def channel(self) -> Channel:
-        """Return the exact probability of each report (column) given each grid point (row).
-
-        m + 1 by m + W, up to 64 grid points. A value between grid points is a mixture of two rows.
-        """
-        law = self.law
-        checks.require_small_channel(law.num_steps + 1, LARGEST_CHANNEL_INPUTS)
-        low, high = (Fraction(t, WORD_VALUES) for t in (law.threshold, law.high_threshold))
-        return tuple(
-            tuple(high if 0 <= y - i < law.window else low for y in range(law.num_outputs))
-            for i in range(law.num_steps + 1)
-        )
 
     def randomize(self, values: NDArray[Any], entropy: Entropy) -> Reports:
         """Return one output for each number. See `MeanRandomizer`."""
@@ -398,18 +383,12 @@ class Duchi(NumberRandomizer):
 
     @property
     def profile(self) -> LocalProfile:
-        """Privacy law for the accountant: binary randomized response, with its blanket.
+        """Privacy law for the accountant: binary randomized response.
 
         A report comes from a random one of the two ends, which are the worst case; see
         docs/results/worst-pairs.md.
         """
-        return LocalProfile(
-            epsilon0=self.epsilon0,
-            family=RandomizerFamily.K_RANDOMIZED_RESPONSE,
-            domain_size=2,
-            blanket=outward_atoms(self.law.blanket()),
-            channel=self.channel,
-        )
+        return KRandomizedResponse(domain_size=2, epsilon0=self.epsilon0).profile
 
 
 # Outputs a window: a discrete uniform law on W points has a variance smaller than the continuous
@@ -508,5 +487,4 @@ class Piecewise(NumberRandomizer):
             family=RandomizerFamily.OTHER,
             blanket=outward_atoms(self.law.blanket()),
             attack=rounded_atoms(self.law.attack()),
-            channel=self.channel if self.num_steps < LARGEST_CHANNEL_INPUTS else None,
         )
