@@ -140,7 +140,7 @@ def number(randomizer, values):
     """Channel of a randomizer of numbers, for values given as shares of the range."""
     match randomizer.name:
         case "duchi":
-            return [between(duchi(randomizer.threshold), value) for value in values]
+            return [between(duchi(randomizer.law.threshold), value) for value in values]
         case "piecewise":
             rows = piecewise(randomizer.law)
             return [between(rows, value * randomizer.law.num_steps) for value in values]

@@ -156,7 +156,7 @@ def test_duchi_at_the_ends_and_between(epsilon0):
     randomizer = NUMBER_RANDOMIZERS["duchi"](low=0, high=4, epsilon0=epsilon0)
     for value in range(5):
         roundings = cells(value * WORDS // 4)
-        coins = cells(randomizer.threshold)
+        coins = cells(randomizer.law.threshold)
 
         def draw(words, value=value):
             return randomizer.randomize(

@@ -70,7 +70,7 @@ def number_ratio(randomizer):
     """Return e^epsilon0 of a randomizer of numbers, from its thresholds."""
     match randomizer.name:
         case "duchi":
-            return Fraction(WORDS - randomizer.threshold, randomizer.threshold)
+            return Fraction(WORDS - randomizer.law.threshold, randomizer.law.threshold)
         case "piecewise":
             m, window, threshold = randomizer.law
             high = Fraction(WORDS - m * threshold, window)

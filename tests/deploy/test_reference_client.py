@@ -413,7 +413,7 @@ def test_without_any_epsilon0_answers_are_not_looked_at(name):
 @pytest.mark.parametrize("epsilon0", EPSILON0S)
 def test_numbers_have_exactly_the_law_that_is_accounted(epsilon0):
     asked = AskedTerms.of(Mean(0, 4), "duchi", epsilon0)
-    coins = cells(asked.randomizer.threshold)
+    coins = cells(asked.randomizer.law.threshold)
     rows = []
     for value in range(5):
         task, law = asked.to_json_dict(), law_of(asked.randomizer)

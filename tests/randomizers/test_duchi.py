@@ -29,7 +29,7 @@ def test_reports_are_those_of_plain_integers(epsilon0):
     words = Entropy.from_seed(2).words(2 * num_users).tolist()
     for i, value in enumerate(values.tolist()):
         bit = value == 2**30 or words[i] < value * 2**34
-        flip = words[num_users + i] < randomizer.threshold
+        flip = words[num_users + i] < randomizer.law.threshold
         assert found[i] == bit ^ flip
 
 
@@ -69,6 +69,6 @@ def test_blanket_atoms_have_means_of_one():
 
 def test_saturation():
     randomizer = Duchi(low=0, high=1, epsilon0=60.0)
-    assert randomizer.threshold == 1
+    assert randomizer.law.threshold == 1
     assert randomizer.epsilon0 == pytest.approx(64 * math.log(2))
     assert np.unique(randomizer.randomize(np.ones(1000), Entropy.from_seed(1)).data) == 1

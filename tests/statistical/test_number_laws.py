@@ -258,7 +258,7 @@ def test_coverage_of_duchi_is_the_exact_one(epsilon0):
     # The number of ones is binomial, so that the coverage can be computed.
     randomizer = make(Duchi, epsilon0)
     up = (1 + 0.3) / 2
-    wrong = randomizer.threshold / 2**64
+    wrong = randomizer.law.threshold / 2**64
     chance = up * (1 - wrong) + (1 - up) * wrong
     ones = np.arange(NUM_USERS + 1)
     covered = [

@@ -49,7 +49,9 @@ def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: in
             f"values[{row}, {place}] = {array[row, place]} is not in [0, {k}), nor {NO_ANSWER} for "
             "no answer: declare the value in the domain, or map it to a category for all others"
         )
-    ordered = np.sort(array.astype(np.int64), axis=1)[:, ::-1]
+    # Wide enough for the most answers; what is padded comes last.
+    padded = np.pad(array.astype(np.int64), ((0, 0), (0, max_answers)), constant_values=NO_ANSWER)
+    ordered = np.sort(padded, axis=1)[:, ::-1]
     is_twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != NO_ANSWER)).any(axis=1)
     if is_twice.any():
         raise DomainError(
@@ -64,10 +66,7 @@ def require_answers(values: NDArray[np.integer[Any]], *, k: int, max_answers: in
             f"{max_answers}: keep a random {max_answers} of them, or raise max_answers to "
             f"{num_answers.max()} if that many are known to be possible without looking at the data"
         )
-    out = np.full((ordered.shape[0], max_answers), NO_ANSWER, dtype=np.int64)
-    width = min(max_answers, ordered.shape[1])
-    out[:, :width] = ordered[:, :width]
-    return out
+    return ordered[:, :max_answers]
 
 
 def require_set_size(domain_size: SupportsIndex, max_answers: SupportsIndex) -> tuple[int, int]:

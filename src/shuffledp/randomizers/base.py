@@ -112,10 +112,6 @@ class FrequencyRandomizer(ABC):
         p, q = self.support_probabilities
         return getattr(self, "num_slots", 1) / (p - q) if p > q else math.inf
 
-    def report_for(self, category: int) -> NDArray[Any]:
-        """Return the report that raises the estimate of a category most, one row."""
-        raise ParameterError(f"no report for category {category} is known: leave out dishonest")
-
     def estimate(
         self,
         data: Reports | Counts,
@@ -252,7 +248,12 @@ class SettledRandomizer(CategoryRandomizer):
 
     def report_columns(self) -> Reports:
         """Return the reports that the columns of `channel` stand for, in ascending order."""
-        checks.require_small_channel(self.domain_size, self.largest_channel)
+        if self.domain_size > self.largest_channel:
+            raise ParameterError(
+                f"domain_size = {self.domain_size} is above {self.largest_channel}: the channel "
+                "matrix is written out for small domains only; use profile.blanket or "
+                "support_probabilities"
+            )
         return Reports(data=self._columns(), fingerprint=self.fingerprint)
 
     @abstractmethod

@@ -22,15 +22,6 @@ def require_domain_size(value: SupportsIndex, largest: int = LARGEST_K) -> int:
     return require_at_least("domain_size", value, 2, largest, remedy)
 
 
-def require_small_channel(k: int, largest: int) -> None:
-    """Raise `ParameterError` if the channel of k categories is too large to be written out."""
-    if k > largest:
-        raise ParameterError(
-            f"domain_size = {k} is above {largest}: the channel matrix is written out for "
-            "small domains only; use profile.blanket or support_probabilities"
-        )
-
-
 def fingerprint_of(name: str, **parameters: object) -> str:
     """Return the name of an exact law: 32 hexadecimal digits of SHA-256.
 

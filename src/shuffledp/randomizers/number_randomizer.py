@@ -353,7 +353,8 @@ class Duchi(NumberRandomizer):
 
     With x the value on a scale from -1 to 1 and C = (e^epsilon0 + 1) / (e^epsilon0 - 1), a report
     stands for C or -C, has the expectation x and the variance C^2 - x^2. The loss is
-    ln((2^64 - T) / T), at most 64 ln 2 = 44.4, where T = 1.
+    ln((2^64 - T) / T), at most 64 ln 2 = 44.4, where T = 1: the end rounded to is reported wrongly
+    with probability exactly T / 2^64, T = ``law.threshold``.
 
     Cost: 16 random bytes and about 20 nanoseconds a report; one byte of memory.
 
@@ -375,11 +376,6 @@ class Duchi(NumberRandomizer):
         """Return the law of one step and a window of one output: a bit."""
         threshold, loss = response_law(epsilon0)
         return GridLaw(1, 1, threshold), loss
-
-    @property
-    def threshold(self) -> int:
-        """T: the end rounded to is reported wrongly with probability exactly T / 2^64."""
-        return self.law.threshold
 
     @property
     def profile(self) -> LocalProfile:
