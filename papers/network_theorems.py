@@ -13,14 +13,17 @@ release place by place. Given I = i in a place B not yet released, what was rele
 likelihood R_(x_i)(y) for the first position's report y up to a common factor, between some b and p
 b; for i released before another factor in [1/p, p]. With z the share of positions released before,
 B holds I with probability at most t = p (L_B/n)/(1 - z + z/p). On both datasets B shows a mixture
-of the same mu_0 (I elsewhere) with mu_1, mu_1', of weights s, s' <= t, all ratios in [1/p, p]: the
-loss is at most ln(1 + t (p - 1)), as for `erlingsson-composed`. In the first place s = s' = L_1/n
-and a = mu_1/mu_0 may reach p^2; (1 + s (a - 1))/(1 + s (a/p - 1)) grows with a and is at most 1 + s
-p (p - 1). With h(z) = 1/(1 - z (1 - 1/p)) <= p the loss of B is at most p (p - 1) (L_B/n) h(z). As
-L falls and h grows, Chebyshev's sum inequality gives sum (L_B/n)^2 h^2 <= sum (L_B/n)^2 times the
-integral of h^2 over [0, 1], which is p; heterogeneous composition (Kairouz, Oh, Viswanath 2017,
-arXiv:1311.0776, Theorem 3.5) ends it. After finitely many rounds positions are not exchangeable and
-the proof fails.
+of the same mu_0 (I elsewhere) with mu_1, mu_1', of weights s, s' <= t <= 1 (t may be cut there),
+and a = mu_1/mu_0, b = mu_1'/mu_0 in [1/p, p], a/b <= p. The loss is at most ln(1 + t (p - 1)), as
+(1 + s (a - 1))/(1 + s' (b - 1)) <= 1 + t (p - 1): clear for b >= 1; for a <= 1 the ratio is at most
+1/(1 - t (1 - 1/p)) <= 1 + t (p - 1); and for b < 1 < a, where b >= a/p, it is at most (1 + t (a -
+1))/(1 - t (1 - a/p)), which increases in a and is 1 + t (p - 1) at a = p. In the first place s = s'
+= L_1/n and a = mu_1/mu_0 may reach p^2; (1 + s (a - 1))/(1 + s (a/p - 1)) grows with a and is at
+most 1 + s p (p - 1). With h(z) = 1/(1 - z (1 - 1/p)) <= p the loss of B is at most p (p - 1)
+(L_B/n) h(z). As L falls and h grows, Chebyshev's sum inequality gives sum (L_B/n)^2 h^2 <= sum
+(L_B/n)^2 times the integral of h^2 over [0, 1], which is p; heterogeneous composition (Kairouz, Oh,
+Viswanath 2017, arXiv:1311.0776, Theorem 3.5) ends it. After finitely many rounds positions are not
+exchangeable and the proof fails.
 
 *Theorems 5.5 and 5.6.* A holder of nothing sends a report of the same randomizer for a fixed value.
 Reveal which value each place sends if the victim's report is left out; that report replaces the one

@@ -5,7 +5,6 @@ from shuffledp.amplification.clones_and_families import FELDMAN_2021_NUMERICAL
 from shuffledp.amplification.closed_forms import (
     BLANKET_BENNETT,
     BLANKET_HOEFFDING,
-    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
     FELDMAN_2023_CLOSED,
 )
@@ -15,7 +14,6 @@ from shuffledp.core.profile import LocalProfile
 PURE_METHODS = (
     BLANKET_BENNETT,
     BLANKET_HOEFFDING,
-    ERLINGSSON_COMPOSED,
     FELDMAN_2021_CLOSED,
     FELDMAN_2021_NUMERICAL,
     FELDMAN_2023_CLOSED,

@@ -57,6 +57,18 @@ def test_after_finitely_many_rounds():
 # ---------------------------------------------------------------- the proofs, by enumeration
 
 
+def test_the_ratio_lemma():
+    generator = Entropy.from_seed(5).generator()
+    for _ in range(2000):
+        p = math.exp(generator.uniform(0.0, 3.0))
+        t = generator.uniform(0.0, 1.0)
+        s, other = generator.uniform(0.0, t), generator.uniform(0.0, t)
+        a = p ** generator.uniform(-1.0, 1.0)
+        b = min(max(a * p ** generator.uniform(-1.0, 1.0), 1.0 / p), p)
+        ratio = (1.0 + s * (a - 1.0)) / (1.0 + other * (b - 1.0))
+        assert ratio <= (1.0 + t * (p - 1.0)) * (1.0 + 1e-12)
+
+
 def composed_delta(steps, epsilon):
     """Delta of randomized responses with these losses: an upper bound of all that compose so."""
     losses = {0.0: 1.0}

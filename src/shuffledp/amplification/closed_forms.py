@@ -3,10 +3,9 @@
 Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single step.
 
 - Erlingsson et al. 2019, arXiv:1811.12469v2, "Amplification by Shuffling: From Local to Central
-  Differential Privacy via Anonymity", Theorem 7 and the two special cases in its statement; and the
-  proof of Theorem 8 with a sharper step, e1 = ln(1 + p^2 (p - 1)/n) for p^2 < n, composed exactly
-  (Kairouz, Oh, Viswanath 2015, arXiv:1311.0776). Valid for *any* epsilon0-LDP randomizers, chosen
-  adaptively, applied to shuffled data.
+  Differential Privacy via Anonymity", Theorem 7 and the second special case in its statement; the
+  first is never below the theorem. Valid for *any* epsilon0-LDP randomizers, chosen adaptively,
+  applied to shuffled data.
 - Feldman, McMillan, Talwar 2021, "Hiding Among the Clones", arXiv:2012.12803, Theorem 3.1. The
   paper prints ln(2/delta) in the regime and the authors' code has ln(4/delta); the stricter one is
   required here. The pair of laws behind it is in `families`.
@@ -18,16 +17,6 @@ Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single 
   paper and code could not be reconciled, so the bound evaluated is the one that the proof gives.
 
 Proofs that are ours, for e = e^epsilon:
-
-*Erlingsson et al. 2019, sharpened.* By the paper's proof of Theorem 8, step i of its swapping
-algorithm outputs a draw from mu = (1 - s) mu_0 + s mu_1 on one dataset and from mu' = (1 - s') mu_0
-+ s' mu_1' on its neighbour, with mu_0, mu_1, mu_1' pairwise epsilon0-close and s, s' <= t =
-min(p^2/n, 1). The paper goes by way of mu_0 and pays twice. Directly, with a = mu_1/mu_0 and b =
-mu_1'/mu_0 in [1/p, p] and a/b <= p, mu/mu' = (1 + s (a - 1))/(1 + s' (b - 1)) <= 1 + t (p - 1).
-That is clear for b >= 1. For a <= 1 the ratio is at most 1/(1 - t (1 - 1/p)) <= 1 + t (p - 1), as t
-<= 1. Otherwise b < 1 < a and b >= a/p: it is at most (1 + t (a - 1))/(1 - t (1 - a/p)), which
-increases in a and is 1 + t (p - 1) at a = p. Finally n adaptive (e1, 0)-close steps are dominated
-by n binary randomized responses.
 
 *Feldman et al. 2021* is never below 2023: the first terms have the ratio sqrt(2 p/(p + 1)) >= 1,
 the second 2 p/(p + 1) >= 1, and the regime is contained in that one's.
@@ -76,11 +65,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.method import HAIR, Method, pure_violation
-from shuffledp.core.arrays import Floats
 from shuffledp.core.numerics.enclosure import (
     Enclosure,
     exp_difference,
@@ -114,6 +100,7 @@ def _method(
         ),
         epsilon=lambda *given: Enclosure(0.0, epsilon(*given)),
         delta=lambda profile, n, given, _=0.0: Enclosure(0.0, delta(profile, n, given)),
+        automatic=False,  # another method is always smaller
         **about,
     )
 
@@ -127,12 +114,6 @@ def _general(epsilon0: float, num_users: int) -> tuple[float, float]:
     if step > 700.0:
         return math.inf, math.inf
     return step * math.sqrt(2.0 * num_users), num_users * step * exp_minus_one_upper(step)
-
-
-def _moderate(epsilon0: float, num_users: int) -> tuple[float, float]:
-    """Return p^2 (p - 1) sqrt(8 / n) and 6 p^4 (p - 1)^2 / n."""
-    growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0))
-    return growth * math.sqrt(8.0 / num_users), 6.0 * growth * growth / num_users
 
 
 def _small(epsilon0: float, num_users: int) -> tuple[float, float]:
@@ -170,24 +151,11 @@ def _small_regime(epsilon0: float, num_users: int, delta: float | None) -> str |
     return "delta < 1/100" if delta is not None and not delta < 0.01 else None
 
 
-def _moderate_regime(epsilon0: float, num_users: int, _delta: float | None) -> str | None:
-    holds = num_users > 1 and epsilon0 <= math.log(num_users / 4.0) / 3.0
-    return None if holds else "epsilon0 <= ln(num_users / 4) / 3"
-
-
 ERLINGSSON = _theorem_7(
     _general,
     lambda _epsilon0, num_users, _delta: None if num_users > 1 else "num_users > 1",
     name="erlingsson",
     statement="eps <= e1 sqrt(2 n ln(1/delta)) + n e1 (e^e1 - 1), e1 = 2 e^(2 eps0)(e^eps0 - 1)/n",
-)
-ERLINGSSON_MODERATE = _theorem_7(
-    _moderate,
-    _moderate_regime,
-    name="erlingsson-moderate",
-    case=", special case epsilon0 <= ln(n/4)/3",
-    statement="eps <= e^(2 eps0)(e^eps0 - 1) sqrt(8 ln(1/delta)/n) + 6 e^(4 eps0)(e^eps0 - 1)^2/n",
-    automatic=False,
 )
 ERLINGSSON_SMALL = _theorem_7(
     _small,
@@ -196,131 +164,6 @@ ERLINGSSON_SMALL = _theorem_7(
     name="erlingsson-small",
     case=", special case n >= 1000, epsilon0 < 1/2, delta < 1/100",
     statement="eps <= 12 eps0 sqrt(ln(1/delta)/n)",
-    automatic=False,
-)
-
-
-# ------------------------------------------------------------ Theorem 7 sharpened and composed
-# Two panels of 64 Gauss-Legendre nodes, one on either side of the integrand's peak.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-
-# The integrand counts down to exp(-42) of its peak; its logarithm is concave.
-_NEGLIGIBLE_EXPONENT = 42.0
-
-# Binomial masses below it lose their accuracy.
-_SMALLEST_MASS = 1e-290
-
-# p^2 < n <= 1e15 ends here; it also keeps p^3 far from overflow.
-_LARGEST_EPSILON0 = 20.0
-
-
-def step_epsilon(epsilon0: float, num_users: int) -> float:
-    """Return e1 = ln(1 + p^2 (p - 1)/n), p = e^epsilon0; inf where p^2 >= n."""
-    if epsilon0 > _LARGEST_EPSILON0 or round_up(math.exp(2.0 * epsilon0)) >= num_users:
-        return math.inf
-    growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0) / num_users)
-    return max(round_up(math.log1p(growth)), _SMALLEST)
-
-
-def optimal_composition_delta(step: float, num_steps: int, epsilon: float) -> float:
-    """Return delta of ``num_steps`` adaptive (step, 0)-DP mechanisms at one epsilon.
-
-    They are dominated by n binary randomized responses, whose number of ones is Bin(n, q) against
-    Bin(n, 1 - q), q = 1/(1 + e^-e1). With m the least number of ones whose loss (2m - n) e1 exceeds
-    epsilon,
-
-        delta = Pr[Bin(n, q) >= m] - e^epsilon Pr[Bin(n, 1 - q) >= m] = Pr[Bin(n, q) = m] m I,
-        I = integral over y in [0, 1] of (1 - y)^(m-1) ((1 + T y)^(n-m) - s (1 + y/T)^(n-m)),
-
-    with T = e^e1 and s = e^(epsilon - (2m - n) e1) <= 1: both tails are incomplete beta integrals,
-    with x = q (1 - y) and x = (1 - q)(1 - y). The integrand is positive, so nothing cancels.
-    """
-    from shuffledp.core.numerics.binomial_kernels import binomial_pmf
-
-    n = float(num_steps)
-    if epsilon >= n * step * (1.0 + 4.0 * _UNIT):
-        return 0.0
-    # Wrong by one only where the loss equals epsilon up to rounding, and then it adds nothing.
-    m = min(math.floor(0.5 * (n + epsilon / step)) + 1.0, n)
-    mass = binomial_pmf(n, m, 1.0 / (1.0 + math.exp(-step)), 1.0 / (1.0 + math.exp(step)))
-    if mass < _SMALLEST_MASS:
-        # Too small to keep its accuracy. This far below the mean delta is 1 to all digits, and this
-        # far above it at most n times the mass.
-        return 1.0 if m < n / (1.0 + math.exp(-step)) else n * _SMALLEST_MASS
-    log_scale = min(epsilon - (2.0 * m - n) * step, 0.0) - 4.0 * math.ulp(epsilon)
-    log_delta = math.log(mass) + math.log(m) + _log_tail_integral(n, m, step, log_scale)
-    delta = math.exp(min(log_delta, 0.0)) * (1.0 + 1e-10 + 1e-14 * math.sqrt(n))
-    return min(max(delta, n * _SMALLEST_MASS), 1.0)
-
-
-def optimal_composition_epsilon(step: float, num_steps: int, delta: float) -> float:
-    """Return the least epsilon of ``num_steps`` adaptive (step, 0)-DP mechanisms."""
-    return last_above_first_below(
-        partial(optimal_composition_delta, step, num_steps),
-        delta,
-        0.0,
-        num_steps * step,
-        guess=step * math.sqrt(2.0 * num_steps * -math.log(delta)),
-    )[1]
-
-
-def _log_tail_integral(n: float, m: float, step: float, log_scale: float) -> float:
-    """Return ln I, for whole n/2 < m <= n and s = e^log_scale."""
-    theta, theta_minus_one, rest = math.exp(step), math.expm1(step), n - m
-
-    # (1 - y)^(m-1) (1 + T y)^(n-m), its two nearly cancelling logarithms taken together
-    def log_first(y: Floats) -> Floats:
-        paired = np.log1p(y * (theta_minus_one - theta * y))
-        return (2.0 * m - n - 1.0) * np.log1p(-y) + rest * paired
-
-    def log_at(y: float) -> float:
-        return float(log_first(np.array([y]))[0]) if y < 1.0 else -math.inf
-
-    peak = max((rest * theta - (m - 1.0)) / (theta * (n - 1.0)), 0.0) if n > 1.0 else 0.0
-    log_peak, total = log_at(peak), 0.0
-    for end in (0.0, 1.0):
-        # Where the log-concave function has fallen by e^-42, or the end. At 1e15 steps the way is
-        # still 1e-8 wide, or starts at 0: doubles resolve it.
-        near, far = peak, end
-        if end == 1.0 or log_at(end) < log_peak - _NEGLIGIBLE_EXPONENT:
-            while abs(far - near) > 1e-3 * abs(near - peak):
-                middle = 0.5 * (near + far)
-                falls = log_at(middle) < log_peak - _NEGLIGIBLE_EXPONENT
-                near, far = (near, middle) if falls else (middle, far)
-        half = 0.5 * abs(far - peak)
-        y = min(far, peak) + half * (_NODES + 1.0)
-        excess = rest * np.log1p(y * 2.0 * math.sinh(step) / (1.0 + y / theta))
-        total += half * float(
-            _WEIGHTS @ (np.exp(log_first(y) - log_peak) * -np.expm1(log_scale - excess))
-        )
-    return log_peak + math.log(max(total, _SMALLEST))
-
-
-def _composed_regime(epsilon0: float, num_users: int, delta: float | None) -> str | None:
-    if num_users <= 1:
-        return "num_users > 1"
-    if math.isinf(step_epsilon(epsilon0, num_users)):
-        return "e^(2 epsilon0) < num_users"
-    return "delta > 0" if delta == 0.0 else None
-
-
-ERLINGSSON_COMPOSED = _method(
-    _composed_regime,
-    lambda profile, n, delta: optimal_composition_epsilon(
-        step_epsilon(profile.epsilon0, n), n, delta
-    ),
-    lambda profile, n, epsilon: optimal_composition_delta(
-        step_epsilon(profile.epsilon0, n), n, epsilon
-    ),
-    name="erlingsson-composed",
-    source=(
-        "Erlingsson et al. 2019, arXiv:1811.12469v2, proof of Theorem 8, its step sharpened in the "
-        "shuffledp documentation; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776"
-    ),
-    statement="n-fold optimal composition of (e1, 0)-DP, e1 = ln(1 + e^(2 eps0)(e^eps0 - 1)/n), "
-    "e^(2 eps0) < n",
-    automatic=False,
-    proved_here=True,
 )
 
 
@@ -370,7 +213,7 @@ def _closed_clones(
         by_regime = least * _falling(edge * (1.0 - 1e-13))
         return min(max(by_formula, by_regime) + SMALLEST_DELTA, 1.0)
 
-    return _method(regime, epsilon, delta, automatic=False, proved_here=True, **about)
+    return _method(regime, epsilon, delta, proved_here=True, **about)
 
 
 FELDMAN_2021_CLOSED = _closed_clones(
@@ -475,7 +318,6 @@ def _inequality(name: str, statement: str, *, bennett: bool) -> Method:
         name=f"blanket-{name.lower()}",
         source=f"Balle et al. 2019, arXiv:1903.02837v2, Section 5, with {name}'s inequality",
         statement=statement,
-        automatic=False,
         proved_here=True,
     )
 

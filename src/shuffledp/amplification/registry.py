@@ -51,9 +51,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             closed_forms.FELDMAN_2021_CLOSED,
             closed_forms.BLANKET_BENNETT,
             closed_forms.BLANKET_HOEFFDING,
-            closed_forms.ERLINGSSON_COMPOSED,
             closed_forms.ERLINGSSON,
-            closed_forms.ERLINGSSON_MODERATE,
             closed_forms.ERLINGSSON_SMALL,
         )
     }

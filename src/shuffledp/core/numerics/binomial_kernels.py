@@ -67,7 +67,9 @@ def deviance(x: float, mean: float, difference: float) -> float:
 def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     """Return ln Pr[Bin(n, p) = k] for whole 0 <= k <= n and 0 <= p <= 1, q = 1 - p.
 
-    The complement is an argument of its own because either of the two may be tiny.
+    The complement is an argument of its own because either of the two may be tiny. Error at most
+    1e-12 + 4e-15 sqrt(n) within 40 standard deviations of the mean (the second term is the rounding
+    of n p itself), checked against multiprecision. O(1).
     """
     if p <= 0.0:
         return 0.0 if k == 0.0 else -math.inf
@@ -81,16 +83,6 @@ def log_binomial_pmf(n: float, k: float, p: float, q: float) -> float:
     exponent -= deviance(k, n * p, k - n * p)
     exponent -= deviance(n - k, n * q, n - k - n * q)
     return exponent + 0.5 * math.log(n / (2.0 * math.pi * k * (n - k)))
-
-
-@njit
-def binomial_pmf(n: float, k: float, p: float, q: float) -> float:
-    """Return Pr[Bin(n, p) = k], as `log_binomial_pmf` takes it.
-
-    Relative error at most 1e-12 + 4e-15 sqrt(n) within 40 standard deviations of the mean (the
-    second term is the rounding of n p itself), checked against multiprecision. O(1).
-    """
-    return math.exp(log_binomial_pmf(n, k, p, q))
 
 
 # Nodes whose factor exp(-variance (1 - cos)) is below exp(-42) = 6e-19 are left out.
