@@ -6,10 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from oracles.stated_blankets import linear_hashing, subset_selection
-from shuffledp.amplification.atom_law import atom_delta
 from shuffledp.amplification.lower_bounds import (
-    reduced_laws,
     unavoidable_delta,
     unavoidable_epsilon,
 )
@@ -113,38 +110,6 @@ def merged(atoms):
     for mass, *ratios in atoms:
         groups[tuple(ratios)] = groups.get(tuple(ratios), Fraction(0)) + mass
     return [(mass, *ratios) for ratios, mass in groups.items()]
-
-
-@pytest.mark.parametrize("num_users", [1, 2, 4])
-@pytest.mark.parametrize(
-    "channel",
-    [
-        subset_selection(4, 2, Fraction(5)),
-        subset_selection(5, 1, Fraction(30)),
-        linear_hashing(3, 3, Fraction(5)),
-        linear_hashing(2, 3, Fraction(30)),
-    ],
-    ids=["subsets of 2", "subsets of 1", "hashing to 3", "hashing to 2"],
-)
-def test_reduced_data_are_dominated_by_the_data_they_come_from(channel, num_users):
-    atoms = merged(attack_of(channel))
-    attack = profile_of(atoms, 9.0, attack=atoms).attack
-    laws = reduced_laws(attack)
-    assert laws
-    highest = max(math.log(float((law.ratios0 / law.ratios1).max())) for law in laws)
-    for share in (0.0, 0.1, 0.5, 0.9, 0.99):
-        exact = mean_positive_part(atoms, share * highest, num_users)
-        for law in laws:
-            found = atom_delta(law, num_users, share * highest)
-            assert found.lower <= exact * (1 + ROUNDING)
-
-
-def test_nothing_is_made_of_data_without_a_mirror_image_or_without_a_pair():
-    assert reduced_laws([]) == []
-    assert reduced_laws([BlanketAtom(mass=1.0, ratio0=1.0, ratio1=1.0)]) == []
-    assert reduced_laws([BlanketAtom(mass=0.5, ratio0=1.5, ratio1=0.5)] * 2) == []
-    pair = [BlanketAtom(mass=0.5, ratio0=r, ratio1=2.0 - r) for r in (1.5, 0.5)]
-    assert reduced_laws(pair) == []  # nothing is left to be the base
 
 
 def test_local_hashing_has_a_lower_end_near_its_upper_one():

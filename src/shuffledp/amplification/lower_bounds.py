@@ -30,9 +30,6 @@ _WIDTH = 1e-6
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
 
-# Least mass of the merged base, which must not be a difference of nearly equal masses.
-_LEAST_BASE_MASS = 1e-3
-
 
 def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     """Return a law that the stated explicit data dominate, whatever digits they lack.
@@ -45,62 +42,6 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     ratios0 = [(1.0 - ATTACK_ACCURACY) * atom.ratio0 for atom in attack]
     ratios1 = [(1.0 + ATTACK_ACCURACY) * atom.ratio1 for atom in attack]
     return AtomLaw([*masses, remaining], [*ratios0, 0.0], [*ratios1, max(ratios1)])
-
-
-def reduced_laws(attack: Sequence[BlanketAtom]) -> list[AtomLaw]:
-    """Return laws of one symmetric pair that stated data dominate, if these equal their mirror.
-
-    The pair with the largest ratio h / l stays, the others are made neutral, and neutral atoms
-    are merged: all of them, or all but the lightest. Sums of so few outcomes are
-    narrow close to epsilon0, where the integral is not.
-
-    *Margins.* Stated masses and ratios are right to a relative u = `ATTACK_ACCURACY`; true values
-    have a star. Let w0 <= l be the weight of the base, the lightest outcome.
-
-    1. Base reports are merged into the pair until each of its atoms has mass (1 + 2 u) m >= m*. As
-       w0 <= l, the ratios stay at least (1 - 5 u) h and at most (1 + u) l: half a difference of at
-       least d = ((1 - 5 u) h - (1 + u) l)/2, a weight of at most c = (1 + u)(h + l)/2.
-    2. The walk of the pair is fair by exchange. A smaller step d is a contraction in convex order;
-       a larger weight lowers every sum.
-    3. The other merged outcome gets 1 + 2 u times its mass, at the cost of the lighter base; both
-       get 1 + 4 u times their mean weight. Each lowers every sum.
-    """
-    atoms = [(atom.mass, atom.ratio0, atom.ratio1) for atom in attack]
-    if sorted(atoms) != sorted((mass, other, one) for mass, one, other in atoms):
-        return []
-    telling = [(one / other, one, other) for _, one, other in atoms if one > other > 0.0]
-    if not telling:
-        return []
-    _, high, low = max(telling)
-    spread = 1.0 + 2.0 * ATTACK_ACCURACY
-    pair_mass = spread * math.fsum(mass for mass, *pair in atoms if sorted(pair) == [low, high])
-    above = 0.5 * (1.0 + ATTACK_ACCURACY) * (high + low)
-    apart = 0.5 * ((1.0 - 5.0 * ATTACK_ACCURACY) * high - (1.0 + ATTACK_ACCURACY) * low)
-    if apart <= 0.0:
-        return []
-    epsilon0 = math.log1p(2.0 * apart / (above - apart))
-    neutral = sorted(
-        (0.5 * (one + other), mass) for mass, one, other in atoms if {one, other} != {low, high}
-    )
-    laws = []
-    for cut in {1, len(neutral)}:
-        rest_mass = spread * math.fsum(mass for _, mass in neutral[cut:])
-        base, base_mass = _mean_weight(neutral[:cut]), 1.0 - pair_mass - rest_mass
-        if base_mass >= _LEAST_BASE_MASS and base <= low:
-            others = [(rest_mass, max(_mean_weight(neutral[cut:]), base)), (base_mass, base)]
-            laws.append(
-                families.symmetric_law(
-                    epsilon0, low=above - apart, pair_mass=pair_mass, others=others
-                )
-            )
-    return laws
-
-
-def _mean_weight(group: Sequence[tuple[float, float]]) -> float:
-    """Return the mean weight of some outcomes, rounded up by the stated margin."""
-    mass = math.fsum(mass for _, mass in group)
-    share = math.fsum(weight * mass for weight, mass in group)
-    return (1.0 + 4.0 * ATTACK_ACCURACY) * share / mass if mass > 0.0 else 0.0
 
 
 def _data(
@@ -117,8 +58,7 @@ def _data(
             binary.append(BinaryRandomizedResponse(profile.epsilon0, num_users))
         else:
             laws.append(families.same_answer_laws(profile.epsilon0))
-    symmetric = _symmetric_laws(profile) + reduced_laws(profile.attack)
-    return laws + [(law, law) for law in symmetric], binary
+    return laws + [(law, law) for law in _symmetric_laws(profile)], binary
 
 
 def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:

@@ -43,7 +43,6 @@ from numpy.typing import NDArray
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.composition.privacy_loss import PrivacyLoss, loss_on_lattice, no_loss, value_at
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError
 from shuffledp.core.numerics.inversion import last_above_first_below
 
@@ -283,6 +282,9 @@ Losses = Sequence[tuple[PrivacyLoss, int]]
 Curves = Sequence[tuple[HockeyStickCurve, int]]
 
 
+# Relative error of epsilon by discretisation, about.
+_ACCURACY = 1e-3
+
 # Shares of the smallest delta cut off as infinite loss: by composition, and in all parts.
 _CUT_SHARE = 1e-7
 _TAIL_SHARE = 1e-3
@@ -330,35 +332,27 @@ def _composed_infinity(parts: Losses, *, upper: bool) -> float:
 
 
 def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
-    """Return the privacy loss of several mechanisms on the same data, each some number of times.
+    """Return the privacy loss of one or more mechanisms on the same data, each one or more times.
 
     Errs in the direction of the parts.
     """
-    target = require_open_unit("smallest_delta", smallest_delta)
-    counts: dict[PrivacyLoss, int] = {}  # losses are equal only to themselves
-    for loss, count in parts:
-        counts[loss] = counts.get(loss, 0) + require_at_least("count", count, 0)
-    merged = [(loss, count) for loss, count in counts.items() if count > 0]
-    if len({(loss.interval, loss.direction) for loss, _ in merged}) > 1:
+    if len({(loss.interval, loss.direction) for loss, _ in parts}) > 1:
         raise ParameterError(
             "the losses differ in interval or direction: discretise all of them alike"
         )
-    if not merged:
-        raise ParameterError("no loss is to be composed: give at least one with a count >= 1")
-    model = merged[0][0]
-    if len(merged) == 1 and merged[0][1] == 1:
+    model, times = parts[0]
+    if len(parts) == 1 and times == 1:
         return model
-    laws = [_part(loss, count) for loss, count in merged]
-    infinite = _composed_infinity(merged, upper=model.is_upper)
+    laws = [_part(loss, count) for loss, count in parts]
+    infinite = _composed_infinity(parts, upper=model.is_upper)
     if any(law.masses.size == 0 for law in laws):
         return replace(model, first=0, masses=np.zeros(1), infinite_mass=infinite, error=0.0)
-    cut = max(_CUT_SHARE * target, SMALLEST_MASS)
-    found = convolve(laws, model.interval, cut)
+    found = convolve(laws, model.interval, max(_CUT_SHARE * smallest_delta, SMALLEST_MASS))
     if model.is_upper:
         masses = found.masses + found.doubts
         masses[0] += found.below
         infinite = min(infinite + found.beyond, 1.0)
-        genuine = [(loss, count) for loss, count in merged if loss.error < loss.infinite_mass]
+        genuine = [(loss, count) for loss, count in parts if loss.error < loss.infinite_mass]
         error = max(infinite - _composed_infinity(genuine, upper=False), 0.0)
     else:
         masses, error = np.maximum(found.masses - found.doubts, 0.0), 0.0
@@ -401,11 +395,11 @@ def _short(interval: float) -> float:
 
 
 def _ratios(
-    curves: Curves, deviations: Sequence[float], quantile: float, accuracy: float, *, upper: bool
+    curves: Curves, deviations: Sequence[float], quantile: float, *, upper: bool
 ) -> list[float]:
     """Return the largest distance of the knots of each curve, relative to its deviation."""
     # The variance is h^2 / 6 too large above and 5 h^2 / 6 too small below: epsilon half of that.
-    ratio = math.sqrt((6.0 if upper else 1.2) * accuracy)
+    ratio = math.sqrt((6.0 if upper else 1.2) * _ACCURACY)
     # So far out, at `quantile` deviations of each loss, delta is reached: the knots must be closer
     # than the curve falls there.
     ratio = min(ratio, (1.0 if upper else 0.5) / quantile)
@@ -414,7 +408,7 @@ def _ratios(
         farthest = curve.highest / mu if mu > 0.0 else math.inf
         # There all losses are at their highest, which the knots may miss by one step.
         at_highest = farthest < 2.0 * quantile and not (upper and len(curves) == 1)
-        ratios.append(min(ratio, 2.0 * accuracy * farthest) if at_highest else ratio)
+        ratios.append(min(ratio, 2.0 * _ACCURACY * farthest) if at_highest else ratio)
     return ratios
 
 
@@ -494,39 +488,34 @@ def certain_delta(parts: Curves, epsilon: float) -> float:
     return 0.0
 
 
-def compose_curves(
-    parts: Curves, *, smallest_delta: float, upper: bool, accuracy: float = 1e-3
-) -> PrivacyLoss:
-    """Return the privacy loss of several releases about the same people.
+def compose_curves(curves: Curves, *, smallest_delta: float, upper: bool) -> PrivacyLoss:
+    """Return the privacy loss of one or more releases about the same people.
 
     Errs upwards or downwards, as asked.
     """
-    target = require_open_unit("smallest_delta", smallest_delta)
-    allowed = min(require_positive("accuracy", accuracy), 0.1)
-    curves = [(curve, count) for curve, count in parts if require_at_least("count", count, 0) > 0]
     deviations = [_deviation(curve) for curve, _ in curves]
-    if max(deviations, default=0.0) == 0.0:
+    if max(deviations) == 0.0:
         return no_loss(1.0, "upper" if upper else "lower")
     number = sum(count for _, count in curves)
     # Refused if the least doubles of all curves, taken together, are above the target.
     if (
         upper
-        and number * SMALLEST_MASS > target
+        and number * SMALLEST_MASS > smallest_delta
         and any(
             value_at(curve.forward, min(0.95 * curve.highest, _FAR_LOSS)).upper <= SMALLEST_MASS
             for curve, _ in curves
         )
     ):
         raise PrecisionError(
-            f"{number} tails of {SMALLEST_MASS} are more than smallest_delta = {target}: "
+            f"{number} tails of {SMALLEST_MASS} are more than smallest_delta = {smallest_delta}: "
             "compose fewer times or ask for a larger delta"
         )
     # A sum of many losses is at its quantile where each is about at its own: far beyond that it
     # is enough to know that a loss is rare.
-    quantile = math.sqrt(-2.0 * math.log(target) / number)
-    ratios = _ratios(curves, deviations, quantile, allowed, upper=upper)
+    quantile = math.sqrt(-2.0 * math.log(smallest_delta) / number)
+    ratios = _ratios(curves, deviations, quantile, upper=upper)
     interval = _common_interval(curves, deviations, min(ratios))
-    tail = max(_TAIL_SHARE * target / number, SMALLEST_MASS)
+    tail = max(_TAIL_SHARE * smallest_delta / number, SMALLEST_MASS)
     losses = []
     for (curve, count), mu, ratio in zip(curves, deviations, ratios, strict=True):
         loss = loss_on_lattice(
@@ -539,4 +528,4 @@ def compose_curves(
             dense=mu * (quantile + _DENSE),
         )
         losses.append((loss, count))
-    return compose(losses, target)
+    return compose(losses, smallest_delta)
