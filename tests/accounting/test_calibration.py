@@ -15,8 +15,7 @@ from shuffledp.accounting.calibration import (
     least_users,
 )
 from shuffledp.amplification.registry import account_delta
-from shuffledp.composition.composition import Composition
-from shuffledp.composition.release import ShuffledRelease, StatedRelease
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError, PrecisionError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.registry import make_randomizer
@@ -209,19 +208,9 @@ def test_rounds_meet_the_target_and_one_more_does_not(epsilon):
     assert (rounds == 0) == (epsilon == 0.01)
 
 
-def test_rounds_of_a_composition_and_of_nothing():
-    week = CROWD * 5 + StatedRelease(epsilon=0.01)
-    rounds = largest_rounds(week, epsilon=1.0, delta=1e-6)
-    assert epsilon_upper(week * rounds, 1e-6) <= 1.0 < epsilon_upper(week * (rounds + 1), 1e-6)
-    assert largest_rounds(Composition(), epsilon=1.0, delta=1e-6) == 1_000_000
+def test_rounds_of_a_release_that_says_nothing():
     silent = ShuffledRelease(epsilon0=0.0, num_users=1)
     assert largest_rounds(silent, epsilon=1.0, delta=1e-6) == 1_000_000
-    assert largest_rounds(silent * 3, epsilon=1.0, delta=1e-6) == 333_333
-
-
-def test_rounds_end_where_failures_exceed_delta():
-    failing = StatedRelease(epsilon=1e-9, delta=1e-7)
-    assert largest_rounds(failing, epsilon=1.0, delta=1e-6) in {9, 10}
 
 
 @pytest.mark.parametrize("rounds", [1, 30])

@@ -160,19 +160,16 @@ def _users_of_one_round(profile: LocalProfile, epsilon: float, delta: float) -> 
     return neighbours(exponent, least, power=1.0, most=_MOST_USERS, guess=guess)[1]
 
 
-def largest_rounds(releases: Composable, *, epsilon: float, delta: float) -> int:
+def largest_rounds(release: ShuffledRelease, *, epsilon: float, delta: float) -> int:
     """Return the largest number of equal releases within a target, at most a million.
 
     Errs downwards, by less than one part in ten thousand and not at all below 10,000. About five
     compositions, which share the values of their curves.
     """
     target, allowed = _checked_target(epsilon, delta)
-    per_round = sum(times for _, times in releases.parts)
-    if per_round == 0:
-        return MOST_ROUNDS
-
-    most = MOST_ROUNDS // per_round
-    return last_within(lambda rounds: epsilon_upper(releases * rounds, allowed), target, most=most)
+    return last_within(
+        lambda rounds: epsilon_upper(release * rounds, allowed), target, most=MOST_ROUNDS
+    )
 
 
 def least_users(

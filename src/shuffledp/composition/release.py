@@ -297,24 +297,20 @@ class ShuffledRelease(Composable):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions beyond the ones common to all shuffled releases."""
-        if self.dummies is not None:
-            return (*self._drawing, added_sentence(self.dummies))
-        return self._drawing
-
-    @property
-    def _drawing(self) -> tuple[str, ...]:
-        """Assumptions on the drawing of users."""
+        told = []
         if self.sampled_from is not None:
-            return (
+            told.append(
                 f"The {self.num_users} users of a release are drawn uniformly from "
-                f"{self.sampled_from}, anew for each release, and who was drawn stays secret.",
+                f"{self.sampled_from}, anew for each release, and who was drawn stays secret."
             )
         if self.participation < 1.0:
-            return (
+            told.append(
                 f"Each of the {self.num_users} honest users takes part with probability "
-                f"{self.participation:g}, by a fresh coin that nobody else sees.",
+                f"{self.participation:g}, by a fresh coin that nobody else sees."
             )
-        return ()
+        if self.dummies is not None:
+            told.append(added_sentence(self.dummies))
+        return tuple(told)
 
     def epsilon_alone(self, delta: float, *, with_lower: bool = True) -> Bound:
         """Bound the central epsilon of this release on its own; see `account_epsilon`."""
