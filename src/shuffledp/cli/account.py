@@ -74,9 +74,11 @@ def account(*, certify: bool, **asked: Any) -> None:
 
 def _certificate(terms: "Terms", bound: "sdp.Bound") -> str:
     """Return the certificate of a bound on a single batch."""
-    from shuffledp.accounting.certification.certificate import certify
+    from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
     from shuffledp.accounting.guarantees import single_batch
 
     profile, num_users = single_batch(terms.releases(), "certify")
-    asked = {"epsilon": terms.epsilon, "delta": terms.delta}
-    return certify(profile, num_users=num_users, bound=bound, **asked).statement
+    how: Any = {"num_users": num_users, "bound": bound}
+    if terms.delta is not None:
+        return certify_epsilon(profile, delta=terms.delta, **how).statement
+    return certify_delta(profile, epsilon=terms.epsilon, **how).statement

@@ -9,7 +9,7 @@ import pytest
 from oracles.profiles import any_randomizer, k_rr, optimized_unary, symmetric_unary
 from oracles.stated_blankets import atoms_of, epsilon0_of, stated, subset_selection
 from shuffledp.accounting.certification import balls
-from shuffledp.accounting.certification.certificate import certify
+from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.bound import Bound
 from shuffledp.core.errors import (
@@ -45,7 +45,7 @@ def test_golden_deltas_certify_and_are_enclosed(family):
     for case in (each for each in GOLDEN if each["family"] == family):
         profile, where = make(case["epsilon0"]), {"num_users": case["num_users"]}
         bound = account_delta(profile, epsilon=case["epsilon"], method=method, **where)
-        found = certify(profile, bound=bound, epsilon=case["epsilon"], **where)
+        found = certify_delta(profile, bound=bound, epsilon=case["epsilon"], **where)
         assert found.enclosure.lower <= case["delta"] * (1.0 + 1e-15)
         assert case["delta"] * (1.0 - 1e-15) <= found.enclosure.upper <= bound.upper
         certified += 1
@@ -68,7 +68,7 @@ def test_golden_deltas_certify_and_are_enclosed(family):
 )
 def test_accounted_epsilons_certify(profile, num_users):
     bound = account_epsilon(profile, num_users=num_users, delta=1e-8, with_lower=False)
-    found = certify(profile, num_users=num_users, bound=bound, delta=1e-8)
+    found = certify_epsilon(profile, num_users=num_users, bound=bound, delta=1e-8)
     assert found.bits >= 128
     # the accountant gives away less than a part in a million of epsilon
     assert 1e-8 * (1.0 - 4e-5) < found.enclosure.lower < found.enclosure.upper <= 1e-8
@@ -87,19 +87,19 @@ def test_an_epsilon_that_is_too_small_is_refused(profile, num_users):
     bound = account_epsilon(profile, num_users=num_users, delta=1e-6, with_lower=False)
     wrong = replace(bound, upper=bound.upper * (1.0 - 1e-4))
     with pytest.raises(PrecisionError, match=r"does not hold.*report this as a bug"):
-        certify(profile, num_users=num_users, bound=wrong, delta=1e-6)
+        certify_epsilon(profile, num_users=num_users, bound=wrong, delta=1e-6)
 
 
 def test_a_delta_that_is_too_small_is_refused():
     bound = account_delta(any_randomizer(1.0), num_users=500, epsilon=0.1)
     wrong = replace(bound, lower=None, upper=bound.upper * (1.0 - 1e-4))
     with pytest.raises(PrecisionError, match="does not hold"):
-        certify(any_randomizer(1.0), num_users=500, bound=wrong, epsilon=0.1)
+        certify_delta(any_randomizer(1.0), num_users=500, bound=wrong, epsilon=0.1)
 
 
 def test_the_statement_says_what_is_proved():
     bound = account_epsilon(any_randomizer(1.0), num_users=100, delta=1e-6)
-    found = certify(any_randomizer(1.0), num_users=100, bound=bound, delta=1e-6)
+    found = certify_epsilon(any_randomizer(1.0), num_users=100, bound=bound, delta=1e-6)
     assert found.statement.startswith(f"at epsilon = {bound.upper!r} and num_users = 100 delta")
     assert "by ball arithmetic of 128 bits" in found.statement
     assert found.statement.endswith("<= 1e-06")
@@ -108,15 +108,15 @@ def test_the_statement_says_what_is_proved():
 def test_one_report_alone():
     profile = LocalProfile(epsilon0=1.0, delta0=1e-3)
     bound = account_epsilon(profile, num_users=50, delta=0.01, method="local")
-    found = certify(profile, num_users=50, bound=bound, delta=0.01)
+    found = certify_epsilon(profile, num_users=50, bound=bound, delta=0.01)
     assert 0.0099999 < found.enclosure.upper <= 0.01
-    found = certify(profile, num_users=50, bound=_bound(1e-3, "local"), epsilon=1.0)
+    found = certify_delta(profile, num_users=50, bound=_bound(1e-3, "local"), epsilon=1.0)
     assert found.enclosure.lower <= 1e-3 == found.enclosure.upper
     with pytest.raises(OutOfRegimeError, match="delta0 = 0"):
-        certify(profile, num_users=50, bound=_bound(0.1), epsilon=0.5)
+        certify_delta(profile, num_users=50, bound=_bound(0.1), epsilon=0.5)
     profile = LocalProfile(epsilon0=1.0, delta0=1e-3, participation=0.5)
     bound = account_delta(profile, num_users=50, epsilon=0.5, method="local")
-    found = certify(profile, num_users=50, bound=bound, epsilon=0.5)
+    found = certify_delta(profile, num_users=50, bound=bound, epsilon=0.5)
     assert found.enclosure.lower <= bound.upper <= found.enclosure.lower * (1.0 + 1e-12)
 
 
@@ -126,7 +126,7 @@ def test_one_report_alone():
 def test_edges(num_users, epsilon0, delta):
     profile = any_randomizer(epsilon0)
     bound = account_epsilon(profile, num_users=num_users, delta=delta, with_lower=False)
-    found = certify(profile, num_users=num_users, bound=bound, delta=delta)
+    found = certify_epsilon(profile, num_users=num_users, bound=bound, delta=delta)
     assert found.enclosure.upper <= delta
 
 
@@ -138,14 +138,14 @@ def test_stated_laws_count_in_both_orders():
     for each in (blanket, tuple(replace(a, ratio0=a.ratio1, ratio1=a.ratio0) for a in blanket)):
         profile = LocalProfile(epsilon0=1.2, family=RandomizerFamily.OTHER, blanket=each)
         bound = account_delta(profile, num_users=5, epsilon=0.1, method="stated-blanket")
-        found.append(certify(profile, num_users=5, bound=bound, epsilon=0.1).enclosure)
+        found.append(certify_delta(profile, num_users=5, bound=bound, epsilon=0.1).enclosure)
     assert found[0] == found[1]
 
 
 def test_a_number_inside_the_narrowest_ball_is_undecided():
     profile, num_users, epsilon = any_randomizer(1.0), 10**15, 1e-8
     exact = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False)
-    found = certify(profile, num_users=num_users, bound=exact, epsilon=epsilon).enclosure
+    found = certify_delta(profile, num_users=num_users, bound=exact, epsilon=epsilon).enclosure
     # halve the interval until what is left cannot be told apart
     low, high = 0.5 * found.lower, exact.upper
     with pytest.raises(PrecisionError, match="undecided"):
@@ -153,7 +153,7 @@ def test_a_number_inside_the_narrowest_ball_is_undecided():
             middle = 0.5 * (low + high)
             try:
                 claimed = replace(exact, upper=middle)
-                certify(profile, num_users=num_users, bound=claimed, epsilon=epsilon)
+                certify_delta(profile, num_users=num_users, bound=claimed, epsilon=epsilon)
                 high = middle
             except PrecisionError as error:
                 if "undecided" in str(error):
@@ -169,7 +169,7 @@ def test_what_never_becomes_a_number_decides_nothing(monkeypatch, error):
 
     monkeypatch.setattr(balls, "method_delta", lost)
     with pytest.raises(PrecisionError, match="in doubt"):
-        certify(any_randomizer(1.0), num_users=9, bound=_bound(0.5), delta=1e-6)
+        certify_epsilon(any_randomizer(1.0), num_users=9, bound=_bound(0.5), delta=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,6 @@ def test_what_never_becomes_a_number_decides_nothing(monkeypatch, error):
         ({"num_users": 10**16}, ParameterError, "1e15"),
         ({"num_users": 10.5}, ParameterError, "whole number"),
         ({"delta": 1.0}, ParameterError, "delta"),
-        ({"epsilon": 1.0}, ParameterError, "exactly one"),
-        ({"delta": None, "epsilon": -1.0}, ParameterError, "epsilon"),
         ({"delta": float("nan")}, ParameterError, "delta"),
         ({"bound": _bound(0.5, "folklore")}, OutOfRegimeError, "has no certificate"),
         ({"bound": _bound(0.5, "k-rr-blanket")}, OutOfRegimeError, "k-ary"),
@@ -190,7 +188,7 @@ def test_what_never_becomes_a_number_decides_nothing(monkeypatch, error):
 def test_refusals(arguments, error, message):
     given = {"num_users": 100, "bound": _bound(0.9), "delta": 1e-6} | arguments
     with pytest.raises(error, match=message):
-        certify(any_randomizer(1.0), **given)
+        certify_epsilon(any_randomizer(1.0), **given)
 
 
 def test_without_the_package_it_says_which_to_install(monkeypatch):
@@ -199,7 +197,7 @@ def test_without_the_package_it_says_which_to_install(monkeypatch):
     monkeypatch.delattr("shuffledp.accounting.certification.balls")
     monkeypatch.setitem(sys.modules, "flint", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'shuffledp\[certify\]'"):
-        certify(any_randomizer(1.0), num_users=10, bound=_bound(1.0), delta=1e-6)
+        certify_epsilon(any_randomizer(1.0), num_users=10, bound=_bound(1.0), delta=1e-6)
 
 
 def test_other_missing_modules_are_not_blamed_on_it(monkeypatch):
@@ -208,5 +206,5 @@ def test_other_missing_modules_are_not_blamed_on_it(monkeypatch):
     monkeypatch.delattr("shuffledp.accounting.certification.balls")
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModuleNotFoundError) as refused:
-        certify(any_randomizer(1.0), num_users=10, bound=_bound(1.0), delta=1e-6)
+        certify_epsilon(any_randomizer(1.0), num_users=10, bound=_bound(1.0), delta=1e-6)
     assert not isinstance(refused.value, MissingPackageError)

@@ -12,7 +12,6 @@ their doubles. So a certificate says nothing about digits that stated atoms lack
 from dataclasses import dataclass
 from types import ModuleType
 
-from shuffledp.accounting.guarantees import require_one
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_non_negative
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, PrecisionError
@@ -42,25 +41,22 @@ class Certificate:
     bits: int
 
 
-def certify(
-    profile: LocalProfile,
-    *,
-    num_users: int,
-    bound: Bound,
-    epsilon: float | None = None,
-    delta: float | None = None,
+def certify_epsilon(
+    profile: LocalProfile, *, num_users: int, bound: Bound, delta: float
 ) -> Certificate:
-    """Prove in ball arithmetic that ``bound.upper`` is a valid epsilon for ``delta``.
+    """Prove in ball arithmetic that ``bound.upper`` is a valid epsilon for ``delta``."""
+    allowed = require_delta(delta)
+    epsilon = require_non_negative("bound.upper", bound.upper)
+    balls = _require_certifiable(profile, num_users, bound, allowed)
+    return _proved(balls, profile, num_users, bound.method, at=(epsilon, allowed))
 
-    Or, where ``epsilon`` is given instead, that it is a valid delta there.
-    """
-    require_one(epsilon, delta)
-    upper = require_non_negative("bound.upper", bound.upper)
-    if delta is None:
-        at = require_non_negative("epsilon", epsilon or 0.0), upper
-    else:
-        at = upper, require_delta(delta)
-    balls = _require_certifiable(profile, num_users, bound, delta)
+
+def certify_delta(
+    profile: LocalProfile, *, num_users: int, bound: Bound, epsilon: float
+) -> Certificate:
+    """Prove in ball arithmetic that ``bound.upper`` is a valid delta at ``epsilon``."""
+    at = require_non_negative("epsilon", epsilon), require_non_negative("bound.upper", bound.upper)
+    balls = _require_certifiable(profile, num_users, bound, None)
     return _proved(balls, profile, num_users, bound.method, at=at)
 
 
