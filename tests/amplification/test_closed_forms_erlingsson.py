@@ -22,6 +22,10 @@ def general_delta(epsilon0, num_users, epsilon):
     return METHODS["erlingsson"].delta(any_randomizer(epsilon0), num_users, epsilon).upper
 
 
+def moderate_epsilon(epsilon0, num_users, delta):
+    return METHODS["erlingsson-moderate"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
+
+
 def small_epsilon(epsilon0, num_users, delta):
     return METHODS["erlingsson-small"].epsilon(any_randomizer(epsilon0), num_users, delta).upper
 
@@ -32,6 +36,11 @@ def exact_general(epsilon0, num_users, delta):
     return step * mp.sqrt(2 * num_users * -mp.log(mpf(delta))) + num_users * step * mp.expm1(step)
 
 
+def exact_moderate(epsilon0, num_users, delta):
+    growth = mp.exp(2 * mpf(epsilon0)) * mp.expm1(mpf(epsilon0))
+    return growth * mp.sqrt(8 * -mp.log(mpf(delta)) / num_users) + 6 * growth**2 / num_users
+
+
 def exact_small(epsilon0, num_users, delta):
     return 12 * mpf(epsilon0) * mp.sqrt(-mp.log(mpf(delta)) / num_users)
 
@@ -40,6 +49,7 @@ def exact_small(epsilon0, num_users, delta):
     ("ours", "exact"),
     [
         (general_epsilon, exact_general),
+        (moderate_epsilon, exact_moderate),
         (small_epsilon, exact_small),
     ],
 )
@@ -70,6 +80,7 @@ def test_delta_forms_are_inverses(epsilon0, num_users, around):
     ("method", "exact"),
     [
         ("erlingsson", exact_general),
+        ("erlingsson-moderate", exact_moderate),
         ("erlingsson-small", exact_small),
     ],
 )
@@ -96,7 +107,7 @@ def test_through_the_registry_in_both_directions(method, exact, epsilon0, num_us
             assert by_delta.method == back.method == method
 
 
-@pytest.mark.parametrize("method", ["erlingsson", "erlingsson-small"])
+@pytest.mark.parametrize("method", ["erlingsson", "erlingsson-moderate", "erlingsson-small"])
 def test_no_delta_is_claimed_where_none_is_proved(method):
     # At epsilon = 0, and below the drift, the theorem says nothing.
     assert (
@@ -104,14 +115,14 @@ def test_no_delta_is_claimed_where_none_is_proved(method):
     )
 
 
-@pytest.mark.parametrize("method", ["erlingsson", "erlingsson-small"])
+@pytest.mark.parametrize("method", ["erlingsson", "erlingsson-moderate", "erlingsson-small"])
 @pytest.mark.parametrize("epsilon0", [5e-324, 1e-320, 1e-300])
 def test_a_delta_of_zero_by_underflow_is_not_claimed(method, epsilon0):
     bound = account_delta(any_randomizer(epsilon0), num_users=10**6, epsilon=0.0, method=method)
     assert bound.upper > 0.0
 
 
-@pytest.mark.parametrize("method", ["erlingsson", "erlingsson-small"])
+@pytest.mark.parametrize("method", ["erlingsson", "erlingsson-moderate", "erlingsson-small"])
 def test_the_floor_of_deltas_is_the_same_for_every_method(method):
     # The registry promises: at least 1e-300 unless delta is exactly 0.
     bound = account_delta(any_randomizer(0.01), num_users=10**9, epsilon=0.009, method=method)
@@ -122,6 +133,9 @@ def test_the_floor_of_deltas_is_the_same_for_every_method(method):
     ("method", "epsilon0", "num_users", "delta", "hypothesis"),
     [
         ("erlingsson", 0.1, 1, 1e-6, "num_users > 1"),
+        ("erlingsson-moderate", 2.0, 1000, 1e-6, r"epsilon0 <= ln\(num_users / 4\) / 3"),
+        ("erlingsson-moderate", 0.1, 1, 1e-6, r"epsilon0 <= ln\(num_users / 4\) / 3"),
+        ("erlingsson-moderate", 0.1, 4, 1e-6, r"epsilon0 <= ln\(num_users / 4\) / 3"),
         ("erlingsson-small", 0.1, 999, 1e-6, "num_users >= 1000"),
         ("erlingsson-small", 0.5, 1000, 1e-6, "epsilon0 < 1/2"),
         ("erlingsson-small", 0.1, 1000, 0.01, "delta < 1/100"),
@@ -170,7 +184,7 @@ def test_they_are_never_the_best():
     for epsilon0 in (0.01, 0.1, 0.4):
         for num_users in (10_000, 10**7):
             best = account_epsilon(k_rr(epsilon0, 8), num_users=num_users, delta=1e-6)
-            for name in ("erlingsson", "erlingsson-small"):
+            for name in ("erlingsson", "erlingsson-moderate", "erlingsson-small"):
                 assert METHODS[name].violated_hypothesis(k_rr(epsilon0, 8), num_users, 1e-6) is None
                 other = account_epsilon(
                     k_rr(epsilon0, 8), num_users=num_users, delta=1e-6, method=name

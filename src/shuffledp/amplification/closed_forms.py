@@ -3,9 +3,8 @@
 Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single step.
 
 - Erlingsson et al. 2019, arXiv:1811.12469v2, "Amplification by Shuffling: From Local to Central
-  Differential Privacy via Anonymity", Theorem 7 and the second special case in its statement; the
-  first is never below the theorem. Valid for *any* epsilon0-LDP randomizers, chosen adaptively,
-  applied to shuffled data.
+  Differential Privacy via Anonymity", Theorem 7 and the two special cases in its statement. Valid
+  for *any* epsilon0-LDP randomizers, chosen adaptively, applied to shuffled data.
 - Feldman, McMillan, Talwar 2021, "Hiding Among the Clones", arXiv:2012.12803, Theorem 3.1. The
   paper prints ln(2/delta) in the regime and the authors' code has ln(4/delta); the stricter one is
   required here. The pair of laws behind it is in `families`.
@@ -116,6 +115,12 @@ def _general(epsilon0: float, num_users: int) -> tuple[float, float]:
     return step * math.sqrt(2.0 * num_users), num_users * step * exp_minus_one_upper(step)
 
 
+def _moderate(epsilon0: float, num_users: int) -> tuple[float, float]:
+    """Return p^2 (p - 1) sqrt(8 / n) and 6 p^4 (p - 1)^2 / n."""
+    growth = round_up(math.exp(2.0 * epsilon0) * exp_minus_one_upper(epsilon0))
+    return growth * math.sqrt(8.0 / num_users), 6.0 * growth * growth / num_users
+
+
 def _small(epsilon0: float, num_users: int) -> tuple[float, float]:
     """Return 12 epsilon0 / sqrt(n) and 0."""
     return 12.0 * epsilon0 / math.sqrt(num_users), 0.0
@@ -151,11 +156,23 @@ def _small_regime(epsilon0: float, num_users: int, delta: float | None) -> str |
     return "delta < 1/100" if delta is not None and not delta < 0.01 else None
 
 
+def _moderate_regime(epsilon0: float, num_users: int, _delta: float | None) -> str | None:
+    holds = num_users > 1 and epsilon0 <= math.log(num_users / 4.0) / 3.0
+    return None if holds else "epsilon0 <= ln(num_users / 4) / 3"
+
+
 ERLINGSSON = _theorem_7(
     _general,
     lambda _epsilon0, num_users, _delta: None if num_users > 1 else "num_users > 1",
     name="erlingsson",
     statement="eps <= e1 sqrt(2 n ln(1/delta)) + n e1 (e^e1 - 1), e1 = 2 e^(2 eps0)(e^eps0 - 1)/n",
+)
+ERLINGSSON_MODERATE = _theorem_7(
+    _moderate,
+    _moderate_regime,
+    name="erlingsson-moderate",
+    case=", special case epsilon0 <= ln(n/4)/3",
+    statement="eps <= e^(2 eps0)(e^eps0 - 1) sqrt(8 ln(1/delta)/n) + 6 e^(4 eps0)(e^eps0 - 1)^2/n",
 )
 ERLINGSSON_SMALL = _theorem_7(
     _small,

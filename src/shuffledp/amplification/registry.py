@@ -52,6 +52,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             closed_forms.BLANKET_BENNETT,
             closed_forms.BLANKET_HOEFFDING,
             closed_forms.ERLINGSSON,
+            closed_forms.ERLINGSSON_MODERATE,
             closed_forms.ERLINGSSON_SMALL,
         )
     }
