@@ -19,7 +19,7 @@ deploy             4
 estimate          29
 explain            3
 groups            28
-leakage           36
+leakage           34
 learnability       2
 ledger             6
 maximum load       5
@@ -29,7 +29,7 @@ network account   23
 network exchange   3
 network run        7
 plan              25
-refused           30
+refused           29
 run               32
 subsample         10
 """

@@ -20,9 +20,9 @@ class Scripted:
     def __init__(self, words):
         self.remaining = np.asarray(words, dtype=np.uint64)
 
-    def fill(self, out):
-        out[:] = self.remaining[: out.size]
-        self.remaining = self.remaining[out.size :]
+    def words(self, count):
+        taken, self.remaining = self.remaining[:count], self.remaining[count:]
+        return taken
 
 
 def oracle(randomizer, codes, words):

@@ -11,7 +11,6 @@ from shuffledp.randomizers.unary_encoding import (
     bernoulli_lanes,
     bytes_per_row,
     column_sums,
-    randomize_rows,
     require_rows,
 )
 
@@ -96,7 +95,9 @@ def test_a_bit_beyond_the_domain_is_found():
 @pytest.mark.parametrize("k", [3, 16, 1000])
 def test_true_bits_are_written_once_to_each_row(k):
     codes = np.arange(70_000) % k
-    rows = randomize_rows(codes, k, Entropy.from_seed(1), threshold=1, is_fair=False)
+    randomizer = SymmetricUnaryEncoding(domain_size=k, epsilon0=100.0)
+    assert randomizer.threshold == 1
+    rows = randomizer.randomize(codes, Entropy.from_seed(1)).data
     bits = np.unpackbits(rows, axis=1, bitorder="little")
     assert np.array_equal(bits.argmax(axis=1), codes)
     assert bits.sum() == codes.size  # T = 1: a noise bit has probability 2^-64

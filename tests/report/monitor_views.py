@@ -49,7 +49,7 @@ def build_result(
     if not values:
         truth, counts = truth[:, 0], counts[:, 0]
     design = MonitorDesign(
-        periods=max(num_periods, max_changes), max_changes=max_changes, epsilon0=1.0,
+        periods=num_periods, max_changes=min(max_changes, num_periods), epsilon0=1.0,
         domain=values or None,
     )  # fmt: skip
     if num_periods <= 31:

@@ -63,10 +63,27 @@ class UnaryEncoding(SettledRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        threshold, is_fair = self.threshold, self.is_fair
-        rows = randomize_rows(
-            values, self.domain_size, entropy, threshold=threshold, is_fair=is_fair
-        )
+        # All bits as if false, some 8 words for each 64 of them; then the true one of each row is
+        # flipped, or becomes a fair coin.
+        truth, k = checks.require_codes(values, self.domain_size), self.domain_size
+        shape = truth.size, bytes_per_row(k)
+        lanes = np.empty(-(-math.prod(shape) // 8), dtype=np.dtype("<u8"))
+        for start in range(0, lanes.size, _LANES):
+            part = lanes[start : start + _LANES]
+            part[:] = bernoulli_lanes(part.size, self.threshold, entropy)
+        rows = lanes.view(np.uint8)[: math.prod(shape)].reshape(shape)
+        if k % 8:
+            rows[:, -1] &= np.uint8((1 << k % 8) - 1)
+        for start in range(0, truth.size, _BLOCK):
+            block = truth[start : start + _BLOCK].astype(np.uint32)
+            at = np.arange(start, start + block.size), block >> 3
+            bits = np.uint8(1) << (block & 7).astype(np.uint8)
+            if self.is_fair:
+                coins = entropy.words(-(-block.size // 64)).astype("<u8", copy=False).view(np.uint8)
+                is_set = np.unpackbits(coins, count=block.size, bitorder="little")
+                rows[at] = rows[at] & ~bits | bits * is_set
+            else:
+                rows[at] ^= bits
         return Reports(data=rows, fingerprint=self.fingerprint)
 
     def supports(self, reports: Reports) -> Booleans:
@@ -192,36 +209,6 @@ def unary_blanket(k: int, p: Fraction, q: Fraction) -> tuple[BlanketAtom, ...]:
 def bytes_per_row(k: int) -> int:
     """Return the number of bytes of a row."""
     return -(-k // 8)
-
-
-def randomize_rows(
-    codes: NDArray[np.integer[Any]], k: int, entropy: Entropy, *, threshold: int, is_fair: bool
-) -> Bytes:
-    """Return one row for each code: k bits set with probability T / 2^64, then the true one.
-
-    T is in [1, 2^63]; about 8 words are taken for each 64 bits. The true bit is flipped, or becomes
-    a fair coin.
-    """
-    truth = checks.require_codes(codes, k)
-    shape = truth.size, bytes_per_row(k)
-    lanes = np.empty(-(-math.prod(shape) // 8), dtype=np.dtype("<u8"))
-    for start in range(0, lanes.size, _LANES):
-        part = lanes[start : start + _LANES]
-        part[:] = bernoulli_lanes(part.size, threshold, entropy)
-    rows = lanes.view(np.uint8)[: math.prod(shape)].reshape(shape)
-    if k % 8:
-        rows[:, -1] &= np.uint8((1 << k % 8) - 1)
-    for start in range(0, truth.size, _BLOCK):
-        block = truth[start : start + _BLOCK].astype(np.uint32)
-        at = np.arange(start, start + block.size), block >> 3
-        bits = np.uint8(1) << (block & 7).astype(np.uint8)
-        if is_fair:
-            coins = entropy.words(-(-block.size // 64)).astype("<u8", copy=False).view(np.uint8)
-            is_set = np.unpackbits(coins, count=block.size, bitorder="little")
-            rows[at] = rows[at] & ~bits | bits * is_set
-        else:
-            rows[at] ^= bits
-    return rows
 
 
 def bernoulli_lanes(count: int, threshold: int, entropy: Entropy) -> Words:
