@@ -398,7 +398,7 @@ LAW = f"""
     Reports:
     {REPORT_LAW}
     Result:
-    --delta FLOAT    Compute epsilon at this delta, in (0, 1).
+    --delta FLOAT    Compute epsilon at this delta, below 1.
     --epsilon FLOAT  Compute delta at this epsilon, in nats.
     """
 
