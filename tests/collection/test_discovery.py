@@ -20,8 +20,8 @@ from scipy.stats import binom
 import shuffledp as sdp
 from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.discovery import discover
-from shuffledp.collection.questions.heavy_hitters import OneRound
 from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.collection.questions.rounds import OneRound
 from shuffledp.collection.run import collect
 from shuffledp.collection.source.tables import source_of_values
 from shuffledp.core.dummies import DummyLaw

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.liars import FALSE_TEXT, DishonestUsers
-from shuffledp.collection.questions.heavy_hitters import codes
+from shuffledp.collection.questions.prefixes import codes
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.questions.rounds import LEAST_USERS
 from shuffledp.collection.source.columns import Column

@@ -1,22 +1,28 @@
 """Popular texts that nobody listed: texts of more users than noise explains.
 
-Texts are found by their prefixes in UTF-8, some half bytes longer in each round: a histogram over
-the extensions of the prefixes that were kept, and "other". The end of a text is a byte 0, so that
-every text has the same number of half bytes, and an ended text has itself as only extension. The
-bins of a round depend on the releases of earlier rounds, and on nobody's text otherwise.
+Texts are found by their `prefixes` in UTF-8, some half bytes longer in each round: a histogram over
+the extensions of the prefixes that were kept, and "other". The bins of a round depend on the
+releases of earlier rounds, and on nobody's text otherwise.
 """
 
-import codecs
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
+from shuffledp.collection.questions.prefixes import (
+    codes,
+    endings,
+    extensions,
+    shown,
+    whole_text,
+    widest,
+)
 from shuffledp.collection.questions.rounds import DrawnRound, OneRound, Search
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
@@ -154,7 +160,7 @@ class HeavyHitters(question.Shares):
     @property
     def _fitting(self) -> list[int]:
         """Steps for which rounds have few enough bins."""
-        return [each for each in STEPS if self.most * _widest(each // 4) < MOST_BINS]
+        return [each for each in STEPS if self.most * widest(each // 4) < MOST_BINS]
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
         """Return the questions that a plan compares, one for each step."""
@@ -164,14 +170,14 @@ class HeavyHitters(question.Shares):
     @property
     def num_bins(self) -> int:
         """Number of bins of every round, with "other" as the last; some may stay unused."""
-        return self.most * _widest((self.bits or 4) // 4) + 1
+        return self.most * widest((self.bits or 4) // 4) + 1
 
     @property
     def steps(self) -> tuple[int, ...]:
         """Half bytes added to prefixes in each round; the first round extends only one prefix."""
         step, left = (self.bits or 4) // 4, 2 * self.max_bytes
         fitting = (
-            each for each in range(4, 0, -1) if len(_endings(b"", False, each)) < self.num_bins
+            each for each in range(4, 0, -1) if len(endings(b"", False, each)) < self.num_bins
         )
         found = [min(next(fitting), left)]
         while (rest := left - sum(found)) > 0:
@@ -406,86 +412,3 @@ class HeavyHitters(question.Shares):
         """Return kind, numbers and search; found texts are stored apart, as ``domain``."""
         search = {} if self.search is None else {"search": self.search.to_json_dict()}
         return question.Shares.to_json_dict(self) | search
-
-
-# ---------------------------------------------------------------- prefixes
-def extensions(prefixes: Iterable[bytes], depth: int, step: int) -> NDArray[np.bytes_]:
-    """Return prefixes of ``depth`` half bytes extended by ``step`` more, sorted.
-
-    Prefixes with which no text in UTF-8 begins are left out; a missing half byte is 0.
-    """
-    whole = (each.ljust((depth + 1) // 2, b"\0") for each in prefixes)  # arrays strip zeros
-    found = sorted(end for each in whole for end in _grown(each, depth % 2 == 1, step))
-    return np.array(found, dtype=f"S{(depth + step + 1) // 2}")
-
-
-def codes(
-    texts: NDArray[np.bytes_], prefixes: NDArray[np.bytes_], depth: int, num_bins: int
-) -> NDArray[np.int32]:
-    """Return the bin of each text: the place of its prefix, or the last bin for all others."""
-    seen = texts.astype(prefixes.dtype)  # truncated; a copy
-    if depth % 2:
-        seen.view(np.uint8).reshape(len(seen), prefixes.dtype.itemsize)[:, -1] &= 0xF0
-    places = np.searchsorted(prefixes, seen)
-    places[places == len(prefixes)] = 0
-    return np.where(prefixes[places] == seen, places, num_bins - 1).astype(np.int32)
-
-
-def whole_text(prefix: bytes) -> str | None:
-    """Return the text of a prefix of full length, or None if it ends inside a character."""
-    text = prefix.rstrip(b"\0")
-    return text.decode() if _is_possible(text, is_whole=True) else None
-
-
-def shown(prefix: bytes, depth: int) -> str:
-    """Return a prefix of ``depth`` half bytes as text, with dots where more may follow."""
-    text = prefix.rstrip(b"\0").decode(errors="backslashreplace")
-    is_open = 0 not in prefix[: depth // 2]
-    if depth % 2 and is_open:  # the last half byte
-        text = prefix[:-1].decode(errors="backslashreplace") + f"\\x{prefix[-1] >> 4:x}?"
-    return text + "\u2026" * is_open
-
-
-def _grown(prefix: bytes, is_half: bool, step: int) -> Iterable[bytes]:
-    """Return all extensions of a possible prefix by ``step`` half bytes.
-
-    They depend only on whether the prefix holds a whole character, and on the begun character at
-    its end. A terminator is no such character: only more of it follows.
-    """
-    whole = prefix[: len(prefix) - is_half]
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    decoder.decode(whole)
-    place = len(whole) - (1 if b"\0" in whole else len(decoder.getstate()[0]))
-    head, start = prefix[:place], b"a" * (place > 0)
-    return (head + end[len(start) :] for end in _endings(start + prefix[place:], is_half, step))
-
-
-@lru_cache(maxsize=2**15)
-def _endings(stem: bytes, is_half: bool, step: int) -> tuple[bytes, ...]:
-    """Return the extensions of the relevant part of a prefix, each once."""
-    if not step:
-        return (stem,)
-    if is_half:
-        grown = [stem[:-1] + bytes([stem[-1] | low]) for low in range(16)]
-        kept = [each for each in grown if _is_possible(each)]
-    else:
-        grown = [stem + bytes([high << 4]) for high in range(16)]
-        kept = [each for each in grown if _endings(each, True, 1)]
-    return tuple(end for each in kept for end in _grown(each, not is_half, step - 1))
-
-
-def _is_possible(prefix: bytes, *, is_whole: bool = False) -> bool:
-    """Return True if a text in UTF-8 with its padding can begin like this."""
-    text, ended, rest = prefix.partition(b"\0")
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(text, final=bool(ended) or is_whole)
-    except UnicodeDecodeError:
-        return False
-    return not rest.strip(b"\0") and not (ended and not text)
-
-
-@lru_cache(maxsize=8)
-def _widest(step: int) -> int:
-    """Return the largest number of extensions of one prefix by ``step`` half bytes."""
-    stems = [(b"a", False), *((b"a" + bytes([high << 4]), True) for high in range(16))]
-    return max(len(_endings(*stem, step)) for stem in stems)
