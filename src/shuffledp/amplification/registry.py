@@ -18,7 +18,6 @@ from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.binary_randomized_response import BINARY_EXACT
 from shuffledp.amplification.channel_blanket import CHANNEL_BLANKET
 from shuffledp.amplification.dummies import added_sentence
-from shuffledp.amplification.dummy_crowds import dummy_ends
 from shuffledp.amplification.local import APPROXIMATE_LOCAL, LOCAL
 from shuffledp.amplification.lower_bounds import unavoidable_delta, unavoidable_epsilon
 from shuffledp.amplification.method import Method
@@ -263,6 +262,8 @@ def _with_dummies(
     found: list[Bound] = []
     lower = None
     if asked["method"] == BEST:
+        from shuffledp.amplification.dummy_crowds import dummy_ends
+
         target = {name: asked[name] for name in ("epsilon", "delta") if name in asked}
         uppers, lower = dummy_ends(profile, users, law, with_lower=with_lower, **target)
         for curve, upper in uppers.items():

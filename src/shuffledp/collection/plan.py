@@ -27,7 +27,6 @@ from shuffledp.collection.questions.question import (
     chosen_candidates,
 )
 from shuffledp.collection.result import ModelComparison, central_model
-from shuffledp.collection.saved_plans import read_plan, write_plan
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import DummyLaw
@@ -237,6 +236,8 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         >>> [epsilon for epsilon, _ in found.errors_by_epsilon()]
         [0.25, 0.5, 1.0, 2.0, 4.0]
         """
+        from shuffledp.collection.dummy_choices import error_at_target
+
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         both = (self, *(() if self.runner_up is None else (self.runner_up,)))
@@ -247,7 +248,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
             target = Target(self.num_users, epsilon, self.target_delta, self._repeated, limit)
             how = self.question, self._makers
-            errors = (choices.error_at_target(*how, each, target) for each in both)
+            errors = (error_at_target(*how, each, target) for each in both)
             found.append((epsilon, tuple(errors)))
         return tuple(found)
 
@@ -315,6 +316,8 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
             raise ParameterError(
                 f"shuffling = {self.shuffling.name}: only plans of uniform shuffles are saved"
             )
+        from shuffledp.collection.saved_plans import write_plan
+
         return write_plan(self, path)
 
     @classmethod
@@ -329,6 +332,8 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
             If the file is no plan, or the law of the randomizer differs in this version, or the
             guarantee does not meet the target.
         """
+        from shuffledp.collection.saved_plans import read_plan
+
         return cls(**read_plan(path))
 
     def __str__(self) -> str:
@@ -421,8 +426,10 @@ def _planned(
             makers = chosen_candidates(question, randomizer)
             best, *others = choices.best_first(question, makers, target)
         else:
+            from shuffledp.collection.dummy_choices import best_with_dummies
+
             makers = {**question.dummy_candidates(), **question.candidates()}
-            best, *others = choices.best_with_dummies(question, randomizer, target)
+            best, *others = best_with_dummies(question, randomizer, target)
         law, asked, laws = best.randomizer, best.asked_epsilon0, best.dummies
         target = choices.of_all_rounds(question, target) if laws else target
         guarantees = choices.guarantees(law, target, laws)

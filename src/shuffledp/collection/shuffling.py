@@ -7,12 +7,11 @@ this protocol, its words in ``shuffledp.report``, and a line in the table there.
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from numpy.typing import DTypeLike
 
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.amplification.random_crowd import CrowdLaw
 from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.composition.composition import Composable
@@ -22,6 +21,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
+
+if TYPE_CHECKING:
+    from shuffledp.amplification.random_crowd import CrowdLaw
 
 Stage: TypeAlias = ExternalShuffle | InMemoryShuffle
 """Takes reports block by block, then yields them shuffled; a context manager."""
@@ -43,7 +45,7 @@ class Concealment:
     #: Law of the place at which the report of the least hidden user is released.
     places: Callable[[], Floats] | None = None
     #: Law of the number of others who hide that report, or each other's probability, rounded down.
-    crowd: Callable[[], CrowdLaw | Floats | None] | None = None
+    crowd: Callable[[], "CrowdLaw | Floats | None"] | None = None
     #: Upper bound on the probability that the crowd's law does not hold.
     failure: float = 0.0
     #: True if all reports are released: the leakage is then at least a uniform shuffle's.

@@ -33,22 +33,23 @@ docs/results/leakage.md. For two laws of the place V differs by at most V_N time
 
 import math
 from dataclasses import replace
-from typing import NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
-from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.leakage import uninformed
 from shuffledp.leakage.channel import Channel, check_law, checked_prior
 from shuffledp.leakage.counts.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.counts.others import Response
+
+if TYPE_CHECKING:
+    from shuffledp.amplification.random_crowd import CrowdLaw
 
 #: Source of the results that are not from the literature.
 SOURCE = "derived in the shuffledp documentation, results/leakage"
@@ -161,7 +162,7 @@ _ROUNDED_DOWN = 1.0 - 2.0**-51
 
 
 def crowd_vulnerability_upper(
-    response: Response, crowd: CrowdLaw | Floats, *, is_strong: bool = False
+    response: Response, crowd: "CrowdLaw | Floats", *, is_strong: bool = False
 ) -> float:
     """Bound the success probability on one person's value, hidden in a random crowd.
 
@@ -170,6 +171,10 @@ def crowd_vulnerability_upper(
     strong adversary knows any values of the others. At least the success probability of every such
     adversary, in [1/k, p].
     """
+    # Uniform shuffles have no random crowd.
+    from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
+    from shuffledp.core.numerics.poisson_binomial import survival_levels
+
     k, truth = response
     if isinstance(crowd, CrowdLaw):
         law = crowd
