@@ -77,7 +77,7 @@ def test_a_year_of_days_is_as_stated(changes, verdict):
     assert cells[3] == f"{found.standard_error:,.0f}"
     assert cells[5].endswith(f" to {few:,.0f}")
     assert cells[7] == f"{central:,.0f}"
-    assert plan.verdict.endswith(cells[9])
+    assert found.verdict.endswith(cells[9])
     assert cells[9] == verdict
 
 
