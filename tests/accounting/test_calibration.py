@@ -213,6 +213,12 @@ def test_rounds_of_a_release_that_says_nothing():
     assert largest_rounds(silent, epsilon=1.0, delta=1e-6) == 1_000_000
 
 
+def test_rounds_end_where_failures_exceed_delta():
+    failing = ShuffledRelease(profile=LocalProfile(epsilon0=1.0, delta0=1e-9), num_users=1_000)
+    assert largest_rounds(failing, epsilon=50.0, delta=1e-6) in {999, 1_000}
+    assert epsilon_upper(failing * 1_001, 1e-6) == math.inf
+
+
 @pytest.mark.parametrize("rounds", [1, 30])
 def test_users_meet_the_target_and_fewer_do_not(rounds):
     profile = LocalProfile(epsilon0=1.0)

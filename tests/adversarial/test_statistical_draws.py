@@ -20,8 +20,6 @@ SOURCES = Path(sdp.__file__).parent
 STATISTICAL = {
     "collection/liars.py",
     "groups/attacks/adversaries.py",
-    "monitoring/running_counts.py",
-    "network/graph.py",
     "network/positions/bounds.py",
     "network/positions/spectrum.py",
 }
