@@ -7,7 +7,7 @@ import click
 
 import shuffledp as sdp
 from shuffledp.cli import console
-from shuffledp.cli.options import JSON, LAW, cli, options
+from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def account(*, certify: bool, **asked: Any) -> None:
     from shuffledp.accounting.channel_files import open_channel
     from shuffledp.collection.cautions import delta_cautions
 
+    require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     terms = Terms(**asked)
     guarantee = terms.guarantee()
     proved = {"certificate": _certificate(terms, guarantee.bound)} if certify else {}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shuffledp.cli import console
-from shuffledp.cli.options import JSON, LAW, cli, options
+from shuffledp.cli.options import JSON, LAW, cli, options, require_one_asked
 from shuffledp.report.formatting import counted, given, rounded
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def bounds(**asked: Any) -> None:
     from shuffledp.accounting import compare
     from shuffledp.collection.cautions import delta_cautions
 
+    require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     compared = compare.compare_scenario(compare.Scenario(**asked))
     if asked["delta"] is not None:
         console.print_warnings(delta_cautions(asked["delta"], asked["num_users"]))

@@ -80,6 +80,8 @@ def plan(*, categories: tuple[str, ...] | None, **asked: Any) -> None:
     Compares with one-shot collections: everybody answers in every period, or each user draws a few
     periods in secret and answers only in those.
     """
+    if (asked["epsilon0"] is None) == (asked["epsilon"] is None):
+        raise click.UsageError("give exactly one of --epsilon0 (local) and --epsilon (central)")
     planned = sdp.monitoring.plan_monitoring(domain=categories, **asked)
     console.print_warnings(planned.cautions)
     if not console.print_json(planned.to_dict()):

@@ -501,6 +501,12 @@ def take_estimating(options: dict[str, Any]) -> tuple[dict[str, Any], "sdp.colle
     return intervals, sdp.collection.About(**words, date=datetime.now(UTC).date().isoformat())
 
 
+def require_one_asked(*, epsilon: float | None, delta: float | None) -> None:
+    """Raise unless exactly one of the two is given."""
+    if (epsilon is None) == (delta is None):
+        raise click.UsageError("give exactly one of --delta (asks for epsilon) and --epsilon")
+
+
 def require_service() -> None:
     """Raise unless the packages of the extra ``service`` are installed."""
     for name in ("httpx", "starlette", "uvicorn"):
