@@ -130,7 +130,7 @@ class Histories:
         return np.cumsum(steps, axis=0)
 
 
-def open_histories(  # one keyword an option
+def open_histories(
     table: "str | PathLike[str] | pl.DataFrame | pl.LazyFrame",
     *,
     user: str,

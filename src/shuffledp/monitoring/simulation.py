@@ -195,7 +195,7 @@ def _rows(result: MonitorResult, *names: str) -> Iterator[dict[str, Any]]:
     yield from rows_of({name: columns[name].tolist() for name in shown})
 
 
-def simulate_monitoring(  # one keyword an option
+def simulate_monitoring(
     histories: Histories,
     *,
     max_changes: int,

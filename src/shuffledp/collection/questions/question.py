@@ -178,7 +178,7 @@ class Question(Protocol[Estimates_co]):
     ) -> dict[str, Any]:
         """Return further effects of dishonest users, JSON values by key.
 
-        ``of`` are the arguments of `prospects`; ``estimates`` those of a result, None for a plan.
+        ``of``: arguments of `prospects`; ``estimates``: estimates of a result, None for a plan.
         """
         del num_dishonest, of, estimates
         return {}
@@ -341,8 +341,8 @@ class Means(Question[MeanEstimates]):
     ) -> float:
         """Return the standard error of a mean; of vectors the root mean square over coordinates.
 
-        The variances of the users add, so that for other values than those of `expected_for` it
-        lies between the errors for the best and the worst single value.
+        Variances of users add: for values other than in `expected_for` the error lies between the
+        errors for the best and for the worst single value.
         """
         if randomizer.epsilon0 == 0.0:
             return math.inf

@@ -37,6 +37,7 @@ its choice is no part of the proof.
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -279,20 +280,26 @@ def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBo
     )
 
 
-def _mean_of_neighbours(walk: RandomWalk, values: Floats) -> Floats:
-    """Return sum_k P(i, k) values_k for each i, rounded up."""
-    means: Floats = walk_matrix(walk.graph, walk.laziness) @ values
-    return means * (1.0 + loss_of(int(walk.graph.degrees.max()) + 8))
+def _averaging(walk: RandomWalk) -> Callable[[Floats], Floats]:
+    """Return a function that computes sum_k P(i, k) values_k for each i, rounded up."""
+    matrix = walk_matrix(walk.graph, walk.laziness)
+    growth = 1.0 + loss_of(int(walk.graph.degrees.max()) + 8)
+
+    def averaged(values: Floats) -> Floats:
+        means: Floats = matrix @ values
+        return means * growth
+
+    return averaged
 
 
 def _norms(walk: RandomWalk, spectrum: Spectrum, first: int, last: int) -> list[Floats]:
     """Return s_i after each of these rounds, smoothed over some rounds before the first too."""
     found: list[Floats] = []
-    start = max(first - _MOST_SMOOTHING, 0)
+    start, averaged = max(first - _MOST_SMOOTHING, 0), _averaging(walk)
     for done in range(start, last + 1):
         told = np.minimum(spectrum.chi_squares(done), 1.0 / spectrum.stationary_law)
         alone = np.sqrt(told) * (1.0 + MARGIN)
-        found += [np.minimum(_mean_of_neighbours(walk, found[-1]), alone) if found else alone]
+        found += [np.minimum(averaged(found[-1]), alone) if found else alone]
     return found[first - start :]
 
 
@@ -301,12 +308,12 @@ def _remainder_norms(walk: RandomWalk, spectrum: Spectrum, rounds: int) -> Float
     most = np.sqrt(1.0 / spectrum.stationary_law) * (1.0 + MARGIN)
     if not spectrum.deflation.num_pairs:
         return most
-    first = max(rounds - _MOST_SMOOTHING, 0)
+    first, averaged = max(rounds - _MOST_SMOOTHING, 0), _averaging(walk)
     norms = most
     for done in range(first, rounds + 1):
         if done > first:
             before = power_above(spectrum.remainder, done - 1)
-            norms = _mean_of_neighbours(walk, norms) + spectrum.deflation.residual * before * most
+            norms = averaged(norms) + spectrum.deflation.residual * before * most
         norms = np.minimum(norms, power_above(spectrum.remainder, done) * most) * (1.0 + MARGIN)
     return norms
 
