@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 import shuffledp as sdp
@@ -15,7 +16,7 @@ from shuffledp.collection.questions.question import (
     require_column,
 )
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DomainError, ParameterError
+from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.randomizers.base import error_at
 from shuffledp.report.plan import error_text, expected_errors
 
@@ -114,6 +115,14 @@ def test_closed_forms_of_sensitivity_and_uselessness():
 def test_a_set_cannot_change_more_counts_than_there_are(most, sensitivity):
     question = sdp.AnswerSets(domain=tuple("abcd"), max_answers=most)
     assert question.central_sensitivity == sensitivity
+
+
+def test_null_in_a_column_of_text_is_no_empty_set(tmp_path):
+    path = tmp_path / "sets.parquet"
+    pl.DataFrame({"sets": ["a;b", None, ""]}).write_parquet(path)
+    question = sdp.AnswerSets(domain=("a", "b"), max_answers=2)
+    with pytest.raises(DataError, match=r"1 row without an answer .*, the first is row 2"):
+        sdp.collection.open_column(path, "sets", question)
 
 
 def test_descriptions():

@@ -106,7 +106,7 @@ class AnswerSets(question.Shares):
     ) -> columns.Column:
         """Return a column of sets, checked; codes in [0, k), then -1, shape (m, max_answers).
 
-        An empty text is an empty set; in a column of lists null is missing.
+        An empty text is an empty set; null is missing.
         """
         if not separator:
             raise ParameterError(
@@ -121,7 +121,8 @@ class AnswerSets(question.Shares):
         lists = pl.col(name)
         if is_text:
             label, absent = source.label(), [*filter(None, source.missing_texts(self.domain))]
-            held = pl.when(~label.is_in(absent).fill_null(value=False)).then(lists.fill_null(""))
+            empty = lists.fill_null("") if source.separator else lists  # null is missing
+            held = pl.when(~label.is_in(absent).fill_null(value=False)).then(empty)
             lists = held.str.split(separator)
         code = pl.col("answer").cast(pl.Enum(list(self.domain)), strict=False).to_physical()
 
