@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import shuffledp as sdp
-from collection.dummy_plans import SHUFFLERS, USERS, plan_with
+from collection.dummy_plans import SHUFFLERS, USERS, bits_plan, plan_with
 from shuffledp.collection.dummies import draw_dummies
 from shuffledp.collection.leakage import leakage_of
 from shuffledp.collection.output import write_results
@@ -172,3 +172,14 @@ class TestExplain:
         saved = json.loads(text)
         assert saved["num_dummies"] == result.num_dummies
         assert (saved["epsilon0"] is None) == is_bare(result)
+
+
+def test_forms_count_the_reports_of_a_user(tmp_path):
+    write_results(sdp.run(bits_plan(), np.linspace(0.0, 1.0, 1000)), tmp_path)
+    record = read_record(tmp_path)
+    assert "| Unit of privacy | one user, who gives 3 reports |" in FORMS["label"](record)
+    limited = {**record, "epsilon0": 2.0}
+    assert "| Epsilon of a user's reports by themselves | 2.000 |" in FORMS["label"](limited)
+    assert "the 3 reports of a user by themselves have epsilon <= 2.000" in (
+        FORMS["registry"](limited)
+    )

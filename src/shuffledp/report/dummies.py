@@ -65,7 +65,7 @@ def values_of_forms(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return values about a record's dummies for the forms of `explain`."""
     laws = tuple(DummyLaw.from_text(text) for text in record.get("dummies") or ())
     if not laws:
-        return {"added_by": "", "is_for_any": False}
+        return {"added_by": "", "is_for_any": False, "messages": 1}
     found, users = record.get("without_dummies"), f"{int(record['num_users']):,}"
     without = "no finite epsilon is proved"
     if found and (epsilon := upper_in_json(found["epsilon"])) is not None:
@@ -75,6 +75,7 @@ def values_of_forms(record: Mapping[str, Any]) -> dict[str, Any]:
         "added_by": added_by(laws),
         "is_for_any": protect_alone(laws),
         "without_dummies": without,
+        "messages": len(laws),  # of each user, one for each law
     }
 
 
