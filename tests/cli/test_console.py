@@ -19,6 +19,7 @@ from shuffledp.cli.console import say, stages
         ("stay for example laziness=0.2", "stay for example --lazy 0.2"),
         ("name the column: id_column=...", "name the column: --id"),
         ("epsilon = 1 and delta = 2", "epsilon = 1 and delta = 2"),
+        ("of type Duration(time_unit='us')", "of type Duration(time_unit='us')"),
     ],
 )
 def test_arguments_are_printed_as_options(capsys, message, printed):

@@ -82,7 +82,7 @@ def _with_options(message: str) -> str:
         return f"--{_OTHER_NAMES.get(name, name)} {value}".rstrip()
 
     value = r"(?:True|\[\.\.\.\]|\.\.\.|'(?P<text>[\w,-]+)'|(?P<number>0\.\d+))"
-    pattern = rf"\b(?P<name>[a-z_]+)={value}"
+    pattern = rf"(?<!\()\b(?P<name>[a-z_]+)={value}"
     return re.sub(pattern, option, message)
 
 
