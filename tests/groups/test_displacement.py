@@ -57,6 +57,16 @@ def test_everybody_at_one_point_needs_no_noise():
     assert places.sensitivity(PAIR) == 0.0
 
 
+def test_many_people_at_each_of_a_few_places_far_apart_are_put_into_cells():
+    towns = np.array([[43.0, -4.0], [46.5, 2.0], [50.0, 7.0]])
+    lone = (43.01, -4.0)  # so that one group can move
+    points = np.vstack([np.repeat(towns, 300, axis=0), [lone]])
+    groups = Groups.from_distance(points, 5_000, metric="haversine")
+    shuffler = DisplacementShuffler.for_groups(groups, 4.0, coordinates=points, metric="haversine")
+    metres = shuffler.places.sensitivity(groups) * shuffler.places.side
+    assert metres == pytest.approx(2 * math.radians(0.01) * EARTH_RADIUS, rel=0.05)
+
+
 def test_without_coordinates_places_are_those_of_an_order():
     groups = Groups.from_sets([[0, 2], [2, 1]], num_users=3)
     places = PublicPlaces.for_groups(groups, 4.0, None, "euclidean")

@@ -225,7 +225,7 @@ def _stars(groups: Groups, points: Floats) -> Iterator[Floats]:
             least = np.minimum(least, sums)
             # No place may attract without bound: distances are at least some share of the mean.
             floors = np.repeat(1e-6 * sums / sizes + 1e-300, sizes)
-            weights = 1.0 / np.maximum(distances, floors)
+            weights = floors / np.maximum(distances, floors)
             totals = np.add.reduceat(weights, starts)
             centres = np.add.reduceat(held * weights[:, None], starts) / totals[:, None]
         # Coordinates are subtracted, squared and added, and then the members are added.
