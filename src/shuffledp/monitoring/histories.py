@@ -420,6 +420,7 @@ MOST_PERIODS = 1 << 20
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M")
+_YEAR_FIRST = "^([1-9][0-9]{3}-.*)$"  # polars would read 05-01-24 as a day of the year 5
 
 
 def time_expression(
@@ -553,7 +554,7 @@ def _whole(name: str, value: object) -> int:
 
 def _moments(texts: "pl.Expr") -> "pl.Expr":
     """Return the dates or moments that texts name; null for texts of an unknown form."""
-    bare = texts.str.strip_chars()
+    bare = texts.str.strip_chars().str.extract(_YEAR_FIRST)
     return pl.coalesce(
         bare.str.to_datetime(form, time_unit="us", strict=False) for form in _FORMATS
     )
