@@ -19,9 +19,11 @@ from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
 from shuffledp.network.run import (
     NetworkPlan,
     NetworkShuffling,
+    local_cautions,
     network_cautions,
     read_network,
 )
@@ -65,6 +67,12 @@ def test_where_only_the_local_guarantee_is_left_the_result_warns(mixing):
     near = ran(plan_of(mixing, 1))
     assert near.guarantee.epsilon_upper == pytest.approx(3.0, rel=1e-5)
     assert any("Only the local guarantee is left, epsilon <= 3" in each for each in near.warnings)
+
+
+def test_the_epsilon_of_that_warning_is_rounded_up(mixing):
+    profile = LocalProfile(epsilon0=1.234561)
+    alone = NetworkShuffling(mixing=mixing, rounds=0).guarantee(profile, NUM_USERS, delta=0.0)
+    assert "epsilon <= 1.23457:" in local_cautions(profile, alone)[0]
 
 
 def test_chosen_rounds_come_near_a_trusted_shuffler(mixing):

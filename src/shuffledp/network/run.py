@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -277,7 +278,9 @@ def local_cautions(
     if epsilon < alone * (1.0 - _NOTHING):
         return ()
     reasons = "; ".join(why or ["reports did not come far enough to hide among others"])
-    return (f"Only the local guarantee is left, epsilon <= {epsilon:.6g}: {reasons}.",)
+    upwards = Context(prec=6, rounding=ROUND_CEILING)
+    shown = upwards.create_decimal(repr(float(epsilon))).normalize()
+    return (f"Only the local guarantee is left, epsilon <= {shown:f}: {reasons}.",)
 
 
 def network_cautions(facts: NetworkFacts) -> tuple[str, ...]:
