@@ -273,3 +273,14 @@ def test_a_restored_server_goes_on_bit_by_bit():
     assert same_results(server.estimate(11, **USERS), restored.estimate(11, **USERS))
     assert restored.last_period == server.last_period
     assert restored.num_reports == server.num_reports
+
+
+@pytest.mark.parametrize("domain", [None, ["a", "b"]])
+def test_columns_of_unsigned_words_are_added_like_all_others(domain):
+    design = MonitorDesign(periods=6, max_changes=1, epsilon0=1.0, domain=domain)
+    reports, plain, unsigned = reports_of(design, 50), MonitorServer(design), MonitorServer(design)
+    words = {name: getattr(reports, name).astype(np.uint64) for name in ("level", "period")}
+    plain.ingest(reports)
+    unsigned.ingest(reports._replace(column=reports.column.astype(np.uint64), **words))
+    found, expected = (each.running_counts(num_users=9).counts for each in (unsigned, plain))
+    assert np.array_equal(found, expected)

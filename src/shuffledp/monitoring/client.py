@@ -211,6 +211,9 @@ def require_reports(
         wrong = (values < low) | (values > high)
         _refuse_first(wrong, name, values, f"this design has {name}s {low} to {high}", agree)
     _refuse_first(fields.sign == 0, "sign", fields.sign, "a sign is -1 or +1", "drop it")
+    # NumPy does not shift or index by uint64 together with int64.
+    whole = (each.astype(np.int64) if each.dtype == np.uint64 else each for each in fields)
+    fields = MonitorReport(*whole)
     # Shifted as int64, for uint8 would overflow.
     rest = (np.int64(1) << (fields.level.astype(np.int64) - 1)) - 1
     wrong, ends = (fields.period & rest) != 0, "no node of its level ends there"
