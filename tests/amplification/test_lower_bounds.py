@@ -24,6 +24,7 @@ from shuffledp.amplification.lower_bounds import (
     unavoidable_epsilon,
 )
 from shuffledp.amplification.registry import account_delta, account_epsilon
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import LowerEndWarning, PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -377,3 +378,17 @@ def test_an_attack_lost_in_round_off_proves_nothing(monkeypatch):
         assert unavoidable_epsilon(profile, 10, 1e-3) is None
     monkeypatch.setattr(lower_bounds.atom_law, "atom_delta", lambda *_, **__: Enclosure(0.25, 0.5))
     assert unavoidable_delta(profile, 10, 0.1) == 0.25
+
+
+@pytest.mark.parametrize(
+    "family", [{}, {"family": "k-rr", "domain_size": 2}, {"family": "k-rr", "domain_size": 3}]
+)
+def test_nothing_is_claimed_of_reports_that_may_stay_away(family):
+    """The data of a family are of reports that are sent: with half of them less is attained."""
+    epsilon0, num_users, epsilon = 1.0, 4, 0.1
+    profile = LocalProfile(epsilon0=epsilon0, participation=0.5, **family)
+    assert unavoidable_delta(profile, num_users, epsilon) is None
+    assert account_delta(profile, num_users=num_users, epsilon=epsilon).lower is None
+    half = ShuffledRelease(profile=profile, num_users=num_users, participation=0.9)
+    assert half.delta(epsilon).lower is None
+    assert (half * 2).delta(epsilon).lower is None

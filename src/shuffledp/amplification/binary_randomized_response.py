@@ -222,6 +222,8 @@ def _require_narrow(lower: float, upper: float) -> None:
 
 
 def _violation(profile: LocalProfile, *_: object) -> str | None:
+    if profile.participation < 1.0:
+        return "participation = 1, since other reports attain less"
     is_k_rr = profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE
     return pure_violation(profile) if is_k_rr and profile.domain_size == 2 else "k-RR with k = 2"
 

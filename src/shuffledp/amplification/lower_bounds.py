@@ -51,6 +51,8 @@ def _data(
     laws, binary = [], []
     if profile.attack:
         laws.append((dominated_law(profile.attack), dominated_law(mirrored(profile.attack))))
+    if profile.participation < 1.0:  # the families' data are of reports that are always sent
+        return laws, []
     if profile.family is RandomizerFamily.ANY or (
         profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
     ):  # binary randomized response is among the randomizers that the profile allows
