@@ -185,3 +185,10 @@ def test_no_claim_holds_where_a_ratio_is_infinite(tmp_path):
     assert matrix.profile().delta0 == pytest.approx(0.5)
     with pytest.raises(OutOfRegimeError, match="no output in common"):
         open_channel(write(tmp_path, "b.csv", "1,0\n0,1\n")).profile()
+
+
+def test_an_entry_below_the_range_of_doubles_is_refused(tmp_path):
+    path = tmp_path / "channel.csv"
+    path.write_text("1e-400,0.5,0.5\n0,0.5,0.5\n")
+    with pytest.raises(DataError, match=r"'1e-400'.*0 or from 1e-280 to 1"):
+        open_channel(path)

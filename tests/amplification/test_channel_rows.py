@@ -29,6 +29,8 @@ HALF = [0.5, 0.5]
         ([HALF, [math.nan, 1.0]], "entry nan in row 2, column 1"),
         ([HALF, [math.inf, 0.0]], "entry inf"),
         ([HALF, [1e-300, 1.0]], "neither 0 nor in"),
+        # As doubles these are 0, and two rows would be equal.
+        ([HALF, [Fraction(1, 10**400), 1 - Fraction(1, 10**400)]], "entry next to 0 in row 2"),
         ([HALF, [0.5, 0.4]], "row 2 of the channel matrix sums to 0.9"),
         (np.full((201, 2), 0.5), "too large"),
         (np.zeros((3, 7_000_000), dtype=np.int8), "too large"),

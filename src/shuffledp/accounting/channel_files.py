@@ -229,11 +229,12 @@ def _entries(
     entries = []
     for column, cell in enumerate(cells):
         entry = parse_entry(cell)
-        if entry is None or not 0 <= entry <= 1 + channel_rows.SUM_TOLERANCE:
+        least, most = channel_rows.SMALLEST_ENTRY, 1 + channel_rows.SUM_TOLERANCE
+        if entry is None or not (entry == 0 or least <= entry <= most):
             raise DataError(
                 f"{where}, column {outputs[column]!r} holds {cell[:40]!r}, which is no "
-                "probability: give a decimal or a fraction like 1/3, from 0 to 1 (a first row of "
-                "labels needs an empty first cell)"
+                "probability: give a decimal or a fraction like 1/3, 0 or from 1e-280 to 1 (a "
+                "first row of labels needs an empty first cell)"
             )
         entries.append(entry)
     excess = sum(entries, Fraction(-1))

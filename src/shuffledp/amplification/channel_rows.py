@@ -108,7 +108,7 @@ MOST_CELLS = 2 * 10**7
 SUM_TOLERANCE = 1e-9
 
 # Below it the spacing of doubles is no longer relative; no randomizer draws an event so rare.
-_SMALLEST_ENTRY = 1e-280
+SMALLEST_ENTRY = 1e-280
 
 # Log-ratios of entries that differ by less than their round-off.
 _ROUNDED_AWAY = 1e-14
@@ -226,6 +226,7 @@ def _checked(matrix: object) -> Floats:
     """Return the matrix as doubles; refuse other shapes, and entries that are no probabilities."""
     try:
         entries = np.asarray(matrix, dtype=np.float64)
+        is_zero = ~np.asarray(matrix, dtype=np.bool_)  # of exact numbers, which doubles may lose
     except (TypeError, ValueError):
         raise ParameterError(
             "a channel matrix needs rows of one length, of numbers: one column for each output"
@@ -241,12 +242,12 @@ def _checked(matrix: object) -> Floats:
             f"a channel matrix of {shape[0]} by {shape[1]} is too large: at most {MOST_INPUTS} "
             f"inputs and {MOST_CELLS:.0e} entries; leave out inputs that others stand for"
         )
-    usable = (entries == 0.0) | ((entries >= _SMALLEST_ENTRY) & (entries <= 1.0 + SUM_TOLERANCE))
+    usable = is_zero | ((entries >= SMALLEST_ENTRY) & (entries <= 1.0 + SUM_TOLERANCE))
     if not usable.all():  # NaN is not usable either
         row, column = (int(index) for index in np.argwhere(~usable)[0])
         raise ParameterError(
-            f"entry {entries[row, column]} in row {row + 1}, column {column + 1} of the channel "
-            f"matrix is neither 0 nor in [{_SMALLEST_ENTRY}, 1]: give probabilities"
+            f"entry {entries[row, column] or 'next to 0'} in row {row + 1}, column {column + 1} of "
+            f"the channel matrix is neither 0 nor in [{SMALLEST_ENTRY}, 1]: give probabilities"
         )
     return entries
 
