@@ -17,6 +17,7 @@ from shuffledp.amplification.registry import (
     account_delta,
     account_epsilon,
 )
+from shuffledp.amplification.sampling import participating
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -281,3 +282,16 @@ def test_below_the_least_delta_nothing_but_the_local_loss_holds(name):
     profile = make_randomizer(name, domain_size=100, epsilon0=2.0).profile
     found = account_epsilon(profile, num_users=1000, delta=1e-305, with_lower=False)
     assert found.upper == profile.epsilon0
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        make_randomizer("subset-selection", domain_size=5, epsilon0=1.0).profile,
+        participating(LocalProfile(epsilon0=1.0), 0.5),
+        channel_profile([[0.6, 0.4], [0.45, 0.55]]),
+    ],
+)
+def test_a_randomizer_without_a_family_has_its_local_loss_at_delta_0(profile):
+    found = account_epsilon(profile, num_users=100, delta=0.0)
+    assert 0.999 * profile.epsilon0 < found.lower <= found.upper == profile.epsilon0

@@ -168,7 +168,8 @@ def account_epsilon(
         # A randomizer without a family need not reach its epsilon0.
         attack = profile.epsilon0 * (1.0 - 4.0 * math.ulp(1.0))
     elif with_lower and not _is_extreme(profile):
-        attack = unavoidable_epsilon(profile, num_users, delta)
+        # What is unavoidable at a tiny delta is at delta = 0, too.
+        attack = unavoidable_epsilon(profile, num_users, max(delta, SMALLEST_DELTA))
     found = _smallest(results, attack, with_lower=with_lower)
     logger.debug("%d users, delta = %g: epsilon about %.4g", num_users, delta, found.upper)
     return found
