@@ -326,3 +326,10 @@ def test_a_thinned_channel_is_made_once_only():
         participation=0.5,
     )
     assert release.curve(1e-6) is release.curve(1e-6)
+
+
+def test_a_tiny_chance_of_a_report_that_hides_nothing():
+    profile = participating(LocalProfile(epsilon0=600.0), 1e-250)
+    assert profile.blanket == ()
+    release = ShuffledRelease(epsilon0=150.0, num_users=10, participation=1e-250)
+    assert (release * 2).epsilon(1e-251).upper <= 300.0

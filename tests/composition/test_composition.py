@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from oracles import profiles
 from shuffledp.composition.composition import Composable, Composition
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.dummies import DummyLaw
+from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 A = ShuffledRelease(epsilon0=1.0, num_users=1000)
@@ -129,3 +130,12 @@ def test_the_loss_of_releases_that_do_not_fail():
 def test_reports_that_hide_nothing_are_added_up():
     bound = (StatedRelease(epsilon=250.0) * 2).epsilon(0.9)
     assert bound.lower <= 500.0 + math.log(0.1) <= bound.upper <= 500.0
+
+
+def test_dummies_of_one_number_hide_nothing():
+    alone = DummyLaw(shape="laplace", scale=0.001, half_width=1)
+    bare = ShuffledRelease(profile=LocalProfile(epsilon0=math.inf), num_users=1, dummies=alone)
+    assert (bare * 2).delta(1.0).upper == 1.0
+    assert (bare + StatedRelease(epsilon=1.0)).privacy_loss().infinite_mass == 1.0
+    with pytest.raises(OutOfRegimeError, match="delta"):
+        (bare * 2).epsilon(0.5)

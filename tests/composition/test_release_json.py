@@ -165,3 +165,9 @@ def test_the_smallest_pieces():
     assert releases_from_json([]) == Composition()
     assert releases_from_json([SHUFFLED]) == ShuffledRelease(epsilon0=1.0, num_users=5) * 1
     assert StoredChannel(((Fraction(1),),))() == ((Fraction(1),),)
+
+
+def test_a_chance_of_a_report_is_kept():
+    profile = LocalProfile(epsilon0=1.0, family="other", participation=0.25)
+    release = ShuffledRelease(profile=profile, num_users=5) * 1
+    assert releases_from_json(json.loads(json.dumps(releases_to_json(release)))) == release

@@ -534,6 +534,7 @@ def _profile_to_json(profile: LocalProfile) -> dict[str, Any]:
     written = {
         "family": None if any_family else profile.family.value,
         "delta0": profile.delta0,
+        "participation": None if profile.participation == 1.0 else profile.participation,
         "domain_size": profile.domain_size,
         "blanket": [[atom.mass, atom.ratio0, atom.ratio1] for atom in profile.blanket],
         "attack": [[atom.mass, atom.ratio0, atom.ratio1] for atom in profile.attack],
@@ -576,6 +577,7 @@ def _profile_from_json(written: object) -> LocalProfile:
     numbers = {
         "epsilon0": _NUMBER | None if bare else _NUMBER,
         "delta0": _NUMBER | None,
+        "participation": _NUMBER | None,
         "domain_size": int | None,
     }
     lists = {"blanket": list | None, "attack": list | None, "channel": list | None}

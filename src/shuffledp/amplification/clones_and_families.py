@@ -61,13 +61,10 @@ from shuffledp.amplification.atom_law import (
 )
 from shuffledp.amplification.method import Method, pure_violation
 from shuffledp.core.numerics.enclosure import Enclosure, round_down, round_up
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
 _K_RR = RandomizerFamily.K_RANDOMIZED_RESPONSE
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
-
-# Beyond this p overflows; the accountant stops amplifying long before.
-LARGEST_EPSILON0 = 700.0
 
 # Widest end of delta that is computed.
 _WIDEST = 1e-2
@@ -285,6 +282,8 @@ def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
     """Return the atoms of explicit data: ratios to the law of the value that all others hold."""
     if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
         return profile.attack
+    if profile.participation < 1.0:
+        return ()
     epsilon0, size, family = profile.epsilon0, profile.domain_size, profile.family
     if family is RandomizerFamily.ANY:
         size = 2 if size == 2 or epsilon0 <= math.log(2.0) else 3

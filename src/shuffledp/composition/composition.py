@@ -375,6 +375,8 @@ def _rounds(parts: Parts) -> int:
 
 def failure_of(parts: Parts) -> float:
     """Return the probability that some stated guarantee fails, rounded up."""
+    if any(part.failure >= 1.0 for part, _ in parts):  # dummies of one number hide nothing
+        return 1.0
     exponent = math.fsum(times * math.log1p(-part.failure) for part, times in parts)
     return min(0.0 - math.expm1(exponent) * (1.0 + _ROUNDING), 1.0)  # never -0.0
 

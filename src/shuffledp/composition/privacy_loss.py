@@ -438,14 +438,14 @@ def loss_on_lattice(
     # With no finite loss at all, keep one of probability 0.
     positive = np.flatnonzero(masses) if masses.any() else np.array([values.zero])
     # The masses of the knots are spread over all points of the lattice between them.
-    indices = np.rint(values.epsilons[positive] / step).astype(np.int64)
-    span = int(indices[-1] - indices[0]) + 1
-    if span > _MOST_POINTS:
+    places = np.rint(values.epsilons[positive] / step)
+    if (span := float(places[-1] - places[0])) >= _MOST_POINTS:  # checked before it is an integer
         raise PrecisionError(
-            f"the loss is spread over {span} points of the lattice, more than {_MOST_POINTS}: "
+            f"the loss is spread over {span:.3g} points of the lattice, more than {_MOST_POINTS}: "
             "use a larger interval or accuracy"
         )
-    spread = np.zeros(span)
+    indices = places.astype(np.int64)
+    spread = np.zeros(int(span) + 1)
     spread[indices - indices[0]] = masses[positive]
     return PrivacyLoss(
         interval=step,
