@@ -1,7 +1,9 @@
 """Laws of dummies: tables are the same on every machine, and what is drawn follows them."""
 
 import math
+from bisect import bisect_right
 from fractions import Fraction
+from itertools import accumulate
 from types import SimpleNamespace
 
 import numpy as np
@@ -106,6 +108,16 @@ def test_outcomes_too_rare_for_a_word_never_happen():
     law = DummyLaw.from_text("laplace:1.0:60")
     assert law.table[0] == 0
     assert Fraction(sum(law.table), 2**64) == 1
+
+
+@pytest.mark.parametrize("text", ["gaussian:3:100", "laplace:1:120", "laplace:0.01:5"])
+def test_draws_follow_a_table_whose_ends_are_empty(text):
+    law = DummyLaw.from_text(text)
+    # Each word lands where a search of exact numbers finds it: at either side of each end, too.
+    ends = list(accumulate(law.table))
+    words = [w for end in ends for w in (end - 1, end) if 0 <= w < 2**64]
+    stream = SimpleNamespace(words=lambda _: np.array(words, dtype=np.uint64))
+    assert law.draw(len(words), stream).tolist() == [bisect_right(ends, w) for w in words]
 
 
 def test_the_error_of_a_bin_whose_mean_is_known():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -153,8 +154,10 @@ class DummyLaw:
         with "poisson" about 100 per dummy.
         """
         if self.shape != POISSON:
-            ends = np.cumsum(np.array(self.table[:-1], dtype=np.uint64))
-            return np.searchsorted(ends, entropy.words(num_bins), side="right").astype(np.int64)
+            # Outcomes of mass 0 are left out: the others' ends rise, and only the last is 2^64.
+            possible = np.flatnonzero(self.table).astype(np.int64)
+            ends = np.array(list(accumulate(self.table[i] for i in possible[:-1])), dtype=np.uint64)
+            return possible[np.searchsorted(ends, entropy.words(num_bins), side="right")]
         total = _poisson(Fraction(repr(self.scale)) * num_bins * num_senders, entropy)
         bins = draw_below(entropy, total, num_bins).astype(np.int64)
         return np.bincount(bins, minlength=num_bins).astype(np.int64)
