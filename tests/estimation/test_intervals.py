@@ -64,6 +64,23 @@ def test_wilson_of_a_value_as_likely_to_show_as_not():
     assert [lower[0], upper[0]] == pytest.approx([0.3 - 0.0154948757, 0.3 + 0.0154948757])
 
 
+@pytest.mark.parametrize(("confidence", "num_users", "p"), [(0.5, 20, 0.88), (0.8, 200, 0.574)])
+def test_low_confidences_cover_too(confidence, num_users, p):
+    # Enumerated, for every number of holders; Wilson's alone cover 0.285 and 0.776.
+    supports, q = np.arange(num_users + 1), 1.0 - p
+    found = (supports / num_users - q) / (p - q)
+    how = {"support_probabilities": (p, q), "num_users": num_users}
+    lower, upper = wilson_interval(found, confidence=confidence, **how)
+    for h in range(num_users + 1):
+        chances = np.convolve(
+            binom.pmf(np.arange(h + 1), h, p),
+            binom.pmf(np.arange(num_users - h + 1), num_users - h, q),
+        )
+        share = h / num_users
+        covered = (lower <= share + 1e-12) & (share - 1e-12 <= upper)
+        assert chances[covered].sum() >= confidence - 0.003
+
+
 def test_without_noise_the_fixed_users_are_known():
     # p = 1, q = 0: the support is the count itself, and nothing is left to chance.
     lower, upper = wilson_interval(

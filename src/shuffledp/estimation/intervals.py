@@ -33,6 +33,10 @@ from shuffledp.core.reports import read_only
 # whose skewness is at most one over the deviation, the deviation has to be this times z^3.
 _NORMAL_FROM = 3.3
 
+# A support is a whole number: below this deviation, times exp(-z^2 / 2), a step of it changes a
+# tail by more than 0.003. This decides for confidences below 0.94.
+_FINE_FROM = 1.0 / (0.003 * math.sqrt(2.0 * math.pi))
+
 # Binomial laws are cut this many deviations, plus this many outcomes, from the mode: below 1e-20.
 _REACH = 10.0
 _LEAST_REACH = 50
@@ -209,11 +213,12 @@ class SupportLaw(NamedTuple):
         The support's law is skewed where its standard deviation at a root is below 3.3 z^3: there
         its tails can differ from the normal law's by a twentieth and more. (For k-ary randomized
         response with k = 1000, epsilon0 = 2 and 100 users, roots alone hold the share of a category
-        that nobody has with probability 0.905 for a nominal 0.95.) Then the exact law decides, a
-        sum of two binomials, which rises with h. So if the first count beyond a root is excluded by
-        its tail, (1 - confidence) / 2, all beyond are; if not, the end moves to the last count that
-        is not. No end ever moves inwards. With dummies V(0) rises by the variance of
-        `KnownTotal` over n, and the exact law is the sum of all three.
+        that nobody has with probability 0.905 for a nominal 0.95.) Then the exact law decides, and
+        so it does where single counts matter to a tail: a sum of two binomials, which rises with h.
+        So if the first count beyond a root is excluded by its tail, (1 - confidence) / 2, all
+        beyond are; if not, the end moves to the last count that is not. No end ever moves inwards.
+        With dummies V(0) rises by the variance of `KnownTotal` over n, and the exact law is the sum
+        of all three.
         """
         p, q = self.p, self.q
         slope = p * (1.0 - p) - q * (1.0 - q)
@@ -258,6 +263,7 @@ class SupportLaw(NamedTuple):
         variance = coins + self.dummies.variance
         skewed = z**3 * (coins + self.dummies.third) * np.sqrt(variance)
         is_skewed = variance**2 <= _NORMAL_FROM * (skewed + 0.25 * z**4 * self.dummies.fourth)
+        is_skewed |= variance <= (_FINE_FROM * math.exp(-0.5 * z**2)) ** 2
         moved = end.copy()
         found: dict[int, float | None] = {}
         for index in np.flatnonzero((way * beyond <= way * limit) & is_skewed).tolist():
