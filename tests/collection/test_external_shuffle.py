@@ -101,7 +101,8 @@ def test_a_missing_directory_is_named(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_says_how_much_was_needed(monkeypatch):
-    with Path("/dev/full").open("wb+", buffering=0) as full:
+    # Buffered, as scratch files are: closing the file tries to write once more.
+    with io.BufferedRandom(io.FileIO("/dev/full", "wb+")) as full:
         monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
         with pytest.raises(OutputError, match=r"needs 800 bytes .*No space left") as raised:
             shuffled([np.arange(1000)], memory_limit_bytes=1700)

@@ -7,7 +7,7 @@ the permutation.
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from os import PathLike
 from typing import IO, Any, SupportsIndex
 
@@ -98,7 +98,8 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         self._batch = self._split = self._batch[:0].copy()
         self._num_held = 0
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of a write that failed before, and says so itself
+                self._file.close()
 
     def _spill(self) -> None:
         """Split the batch into buckets and append them to the scratch file, made if needed."""
