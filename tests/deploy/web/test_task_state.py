@@ -1,11 +1,15 @@
 """What the console says of a task: numbers, epsilon, results, alerts."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
+import shuffledp as sdp
 from deploy.make_vectors import make_task
 from deploy.roles import HIDDEN
+from shuffledp.collection.questions.rounds import Search
+from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.web import task_state
 from shuffledp.deploy.web.task_state import TaskState, alerts, epsilon_among, page_facts, row_of
 
@@ -89,6 +93,16 @@ def test_with_a_shufflers_dummies_epsilon_is_the_same_for_any_number():
     assert facts["curve"] is None
     assert "whoever else lies" in dict(facts["promises"])["with the shuffler"]
     assert "without dummies" in dict(facts["promises"])
+
+
+@pytest.mark.slow
+def test_without_the_shuffler_all_rounds_of_a_search_count():
+    search = Search("1" * 32, is_for_all=True)
+    asked = replace(sdp.HeavyHitters(max_bytes=2, most=2, bits=8), search=search)
+    task = make_task(**HIDDEN | {"asked": AskedTerms.of(asked, "k-rr", 3.0), "num_epochs": 1})
+    facts = page_facts(state_of(task=task), task.start)
+    assert facts["figures"][2][1] == "epsilon of 2 rounds = 6.000"
+    assert "2 rounds = 6.000" in dict(facts["promises"])["without the shuffler"]
 
 
 def test_a_single_report_has_no_epsilon_but_the_local_one():

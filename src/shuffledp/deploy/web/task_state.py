@@ -116,10 +116,11 @@ def page_facts(state: TaskState, now: float) -> dict[str, Any]:
     epsilon = _epsilon_text(epsilon_among(task, number)) if number else "no report"
     promised = f"promised {task.epsilon} at delta = {task.delta}; released from {least} on"
     newest = max(state.records, default=None)
+    local = wording.local_figure(task.asked.randomizer.profile, rounds=task.asked.rounds)
     figures = [
         ("Reports waiting", f"{number:,}", f"of {least}, the least batch"),
         ("If the batch closed now", epsilon, promised),
-        ("Without the shuffler", *wording.local_figure(task.asked.randomizer.profile)),
+        ("Without the shuffler", *local),
         ("Epoch", where, _when(task, now)),
     ]
     return {
@@ -177,8 +178,9 @@ def _promises(task: Task) -> Iterator[tuple[str, str]]:
     if not task.adds_dummies:
         honest = f"{task.num_honest:,} of {counted(task.min_batch, 'report')} in the least batch"
         yield "honest for certain", honest
-    yield "without the shuffler", wording.without_shuffler_line(task.asked.randomizer.profile)
-    is_bare = math.isinf(task.asked.randomizer.epsilon0)
+    profile, rounds = task.asked.randomizer.profile, task.asked.rounds
+    yield "without the shuffler", wording.without_shuffler_line(profile, rounds=rounds)
+    is_bare = math.isinf(profile.epsilon0)
     yield "true answers", wording.true_answers("devices", is_bare=is_bare)
 
 
