@@ -8,6 +8,7 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.cli.main import main
 from shuffledp.deploy.analyzer_server import open_analyzer, publish
+from shuffledp.deploy.restore import verify
 from shuffledp.deploy.shuffler_server import (
     destroy_finished,
     open_shuffler,
@@ -63,12 +64,33 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
     assert status == 2
     assert "error: epoch 1: its reports are not released and its key is gone" in said
     assert "error: batch 1:" in said
-    assert "; faults: 2\n" in said
+    assert "error: batch 2: it was handed out, and the store is older" in said
+    assert "; faults: 3\n" in said
     with open_shuffler(settings) as shuffler:  # it goes on, and gives no number to other records
         take(shuffler, sent(task, settings, epoch=2, numbers=(8, 9, 10)), at(2))
         advance(shuffler, at(2, OVER))
         assert shuffler.sealed_after(1) == [3]
         assert shuffler.batch(3).size == 3
+
+
+def test_held_reports_of_a_backup_are_in_no_second_batch(make, tmp_path):
+    """Otherwise the reports of both batches, fewer than the least, hide among each other alone."""
+    task, settings, _ = make()
+    with open_shuffler(settings) as shuffler:
+        take(shuffler, sent(task, settings, epoch=0, numbers=(1,)), at(0))
+        assert advance(shuffler, at(0, OVER))[0].state == "short"
+    shutil.copytree(settings.store, tmp_path / "backup")
+    with open_shuffler(settings) as shuffler:
+        take(shuffler, sent(task, settings, epoch=1, numbers=(2, 3, 4)), at(1))
+        assert advance(shuffler, at(1, OVER))[0].size == 4
+        shuffler.fetch(2)
+    shutil.rmtree(settings.store)
+    shutil.copytree(tmp_path / "backup", settings.store)
+    assert "batch 2: it was handed out" in verify(settings)[1][0]
+    with open_shuffler(settings) as shuffler:
+        take(shuffler, sent(task, settings, epoch=2, numbers=(5, 6, 7)), at(2))
+        assert advance(shuffler, at(2, OVER))[0].size == 3
+        assert shuffler.counts()["dropped"] == 1
 
 
 def test_results_and_the_ledger_are_compared_with_the_analyzers_store(make, tmp_path, capsys):

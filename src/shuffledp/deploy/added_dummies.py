@@ -1,9 +1,10 @@
 """The shuffler's dummies, and the numbers of the batches that were handed out.
 
-A batch that is handed out twice, with different dummies, would reveal which records are dummies. So
-they are drawn once and kept until the batch is on disk; and a file that lies beside the keys,
-hence in no backup of the store, has the numbers of the batches that were handed out, so that a
-store restored from a backup does not release them again.
+A batch that is handed out twice, with different dummies, would reveal which records are dummies;
+reports that are in two batches are hidden by those in both alone. So dummies are drawn once and
+kept until the batch is on disk; and a file that lies beside the keys, hence in no backup of the
+store, has the numbers of the batches that were handed out, so that a store restored from a backup
+does not release them again.
 """
 
 import os

@@ -58,9 +58,9 @@ def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[st
     ]
     if (lost := shuffler.lost_batch()) is not None:
         wrong.append(
-            f"batch {lost}: it was handed out, and the store is older. A second release among "
-            f"other dummies would tell these from the reports, so once started, the shuffler drops "
-            f"all reports of epochs before {lost}; put back a newer backup if there is one"
+            f"batch {lost}: it was handed out, and the store is older. A second release would tell "
+            "the reports in both from all others, so once started, the shuffler drops all reports "
+            f"of epochs before {lost}; put back a newer backup if there is one"
         )
     said = (
         f"batches: {sum(shuffler.states().values())}, to be fetched: {len(sealed)}, "

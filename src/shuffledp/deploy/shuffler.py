@@ -92,14 +92,14 @@ class Shuffler(Keeper):
         With a ledger each batch is spent before it is written, and waits if the budget is too
         small. It is the shuffler's own: it counts all records, of which the analyzer may use fewer.
         ``database`` and ``batches`` are URLs of PostgreSQL and of a place for objects, which
-        several processes may share; by default both are in ``folder``, for one process. If it adds
-        dummies, ``handed_out`` has the numbers of batches handed out, and is in no backup of those.
+        several processes may share; by default both are in ``folder``, for one process.
+        ``handed_out`` has the numbers of batches handed out, and is in no backup of those.
         """
         task.check()
-        if task.adds_dummies:
-            if handed_out is None:
-                raise ParameterError("handed_out is missing: a task with dummies needs that file")
+        if handed_out is not None:
             added.newest_handed_out(handed_out)
+        elif task.adds_dummies:
+            raise ParameterError("handed_out is missing: a task with dummies needs that file")
         require_non_negative("grace_seconds", grace_seconds)
         self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
         self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
@@ -318,7 +318,7 @@ class Shuffler(Keeper):
         """Return the number of the newest batch that was handed out, if the store lacks it.
 
         Then the store is older than the batch: its reports of the batch's epochs and earlier ones,
-        and all that wait, may have been handed out already, with other dummies.
+        and all that wait, may have been handed out already, with other dummies or other reports.
         """
         path = self._handed_out
         return None if path is None else added.lost_batch(self._store, path)

@@ -73,7 +73,7 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         ledger=settings.ledger,
         database=settings.database,
         batches=settings.batches,
-        handed_out=settings.sealing_keys / HANDED_OUT if law else None,
+        handed_out=settings.sealing_keys / HANDED_OUT,
     )
     shuffler.max_epoch_reports = settings.max_epoch_reports
     shuffler.inner_keys = _inner_keys(settings, task)
@@ -311,7 +311,7 @@ def shuffler_app(
     async def batches(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)
         after = request.query_params.get("after", "0")
-        if not after.isdecimal():
+        if not after.isdecimal() or len(after) > 10:  # as in paths: no longer number is one
             raise HTTPException(400, f"after = {after!r} is not a number of a batch")
         return JSONResponse({"sealed": shuffler.sealed_after(int(after))})
 

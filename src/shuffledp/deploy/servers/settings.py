@@ -268,8 +268,8 @@ def write_task(
     write_key(folder / "analyzer/keys/0.key", opening)
     for number, key in sealing.items():
         write_key(folder / f"shuffler/keys/{number}.key", key)
-    if task.adds_dummies:  # no batch yet; beside the keys, which are in no backup
-        write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
+    # No batch yet; beside the keys, which are in no backup.
+    write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
     if codes:
         lines = "".join(f"{write_code(code)}\n" for code in codes)
         write_new(folder / _CODES, lines.encode(), mode=0o600)
