@@ -190,7 +190,7 @@ def test_where_a_relay_can_listen():
         assert url.startswith("http://127.0.0.1:")
         with pytest.raises(OutputError, match="in use"):
             http_server.listen("127.0.0.1", int(url.rpartition(":")[2]))
-    with pytest.raises(ParameterError, match="no IP address"):
+    with pytest.raises(ParameterError, match="has no IP address"):
         http_server.listen("somewhere", 0)
     with pytest.raises(OutputError, match="cannot listen"):
         http_server.listen("192.0.2.1", 0)

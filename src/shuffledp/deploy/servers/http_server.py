@@ -327,7 +327,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
     except ValueError:
-        raise ParameterError(f"host = {host!r} is no IP address: give one, or none") from None
+        what = f"listen = '{host}:{port}' has no IP address: give one, such as 127.0.0.1:{port}"
+        raise ParameterError(what) from None
     # With the protocol named, asyncio sends small answers at once; otherwise each waits 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -11,6 +11,7 @@ import re
 import time
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -183,7 +184,9 @@ def require_own_visitor(request: Request) -> None:
     client = request.client.host if request.client else ""
     if any(name.startswith(("forwarded", "x-forwarded")) for name in request.headers):
         raise HTTPException(403, "a proxy passed this on: this page needs a token there")
-    asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    asked = ""
+    with suppress(ValueError):  # such as "["
+        asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
     if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
         raise HTTPException(403, "this page is for its own machine alone, or needs a token")
 
@@ -219,7 +222,7 @@ def serve_console(
     """Serve the console of tasks, as `Watched.of` takes them, until told to end."""
     secret = "" if token is None else read_token(token)
     if not secret:
-        remedy = "give token=FILE with a token of at least 16 characters, or "
+        remedy = "give token=... and a file with at least 16 characters, or "
         require_this_machine(listen, "the console needs a token", remedy)
     app = console_app([Watched.of(each) for each in tasks], token=secret)
     serve(app, on_ready, listen, CONSOLE)
