@@ -286,7 +286,7 @@ def test_settings_are_checked_name_by_name(answers, capsys):
         assert main(["serve", "shuffler", "--config", "task/other.toml", "--check"]) == 2
         assert message in capsys.readouterr().err
     read = ShufflerSettings.read(Path("task/shuffler.toml"))
-    assert len(list(read.sealing_keys.iterdir())) == 30
+    assert len(list(read.sealing_keys.glob("*.key"))) == 30
     assert main(["task", "create", "--epoch", "soon"]) == 2
     assert "30s, 15m" in capsys.readouterr().err
 
