@@ -195,7 +195,7 @@ docs-outputs: $(VENV)/.dev ## rewrite the outputs shown in README and docs with 
 docs-figures: $(VENV)/.dev ## draw the figures of docs/results anew
 	@$(BIN)/python docs/figures.py $(ARGS)
 
-golden: $(VENV)/.dev ## write what some 400 calls return now into tests/golden/net.json, and docs/schemas; ARGS=--diff only shows it
+golden: $(VENV)/.dev ## write what some 350 calls return now into tests/golden/net.json, and docs/schemas; ARGS=--diff only shows it
 	@cd tests && ../$(BIN)/python -m golden.make_net $(ARGS)
 
 bench: $(VENV)/.dev ## measure speed and memory; see benchmarks/

@@ -364,11 +364,11 @@ def exchangeable_vulnerability(
     -----
     Milliseconds at any n for k = 2, and for k-RR with a uniform prior; up to a second for true
     values, and where histograms are listed (2e6 at most); some seconds where they are put into
-    blocks: to 1 % of the leakage for up to four different reports, and 6 % for five, up to 1e10
-    users. Beyond that guesses are compared in pairs, which may be off by half of the leakage; by
-    Chernoff's bound alone where the guesses that may change the outcome, times m, are above 4000.
-    Error budget, beyond that of the way taken: 8 roundings of each probability,
-    2e-15 (2 + sqrt(n / 2)).
+    blocks: to 1 % of the leakage for up to four different reports, and 6 % for five, less closely
+    where hardly anything leaks, up to 1e10 users. Beyond that guesses are compared in pairs, which
+    may be off by half of the leakage; by Chernoff's bound alone where the guesses that may change
+    the outcome, times m, are above 4000. Error budget, beyond that of the way taken: 8 roundings of
+    each probability, 2e-15 (2 + sqrt(n / 2)).
 
     Source: docs/results/leakage.md; eq. 17 of Jurado et al. where the prior is uniform.
 

@@ -34,7 +34,8 @@ def read_two_columns(path: str | PathLike[str]) -> "pl.DataFrame":
             table = _texts(location).select(pl.all().map_batches(label_series))
     if table.width != 2:
         raise DataError(
-            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two"
+            f"{location.name} has {table.width} column{'s' * (table.width != 1)}: keep the two "
+            "that name the ends of an edge, or group and member"
         )
     table.columns = ["first", "second"]
     is_short = table.select(pl.any_horizontal(pl.all().fill_null("") == "")).to_series()
