@@ -91,6 +91,7 @@ class Database(Keeper):
     survives a killed program and a power cut alike. The file is locked as long as it is open, so
     that two programs cannot continue from the same state; the operating system releases the lock if
     the program is killed. It is made readable by its owner only. A file that is a link, of another
+    user, kind, version or collection, damaged or in use is refused.
     """
 
     def __init__(self, path: Path, layout: Layout, *, collection: bytes = b"") -> None:

@@ -3,9 +3,9 @@
 One report supports a category with probability p if it is its user's true value and q if not, and
 users randomize independently. Among n users of whom a share f has the value, the support c then
 has mean n (q + f (p - q)) and variance n V(f), V(f) = f p (1 - p) + (1 - f) q (1 - q), *given who
-the users are*. That is the randomness that matters where the question is about the very people
 the users are*. This conditional variance is exact, and is the relevant one if the question is
-about the people who answered. If the users are themselves a random sample and the question is
+about the people who answered. If they are themselves a random sample and the question is about the
+population, sampling adds f (1 - f) / n to the variance of the estimate, so that
 V(f) / (n (p - q)^2) becomes s (1 - s) / (n (p - q)^2), s = q + f (p - q).
 
 Dummies add to the support, independently: `KnownTotal` is the law of their number in a category,
