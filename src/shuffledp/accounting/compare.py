@@ -170,7 +170,7 @@ def compare_bounds(
     epsilon: float | None = None,
     delta: float | None = None,
     randomizer: str | None = None,
-    k: int | None = None,
+    domain_size: int | None = None,
     dimension: int | None = None,
 ) -> BoundComparison:
     """Evaluate every method of the accountant, as ``shuffledp bounds`` does.
@@ -185,7 +185,7 @@ def compare_bounds(
         Central epsilon, >= 0: deltas are compared.
     delta : float, optional
         Failure probability, in (0, 1): epsilons are compared. Give one of the two.
-    randomizer, k, dimension
+    randomizer, domain_size, dimension
         As for ``shuffledp.account``; by default any epsilon0-LDP randomizer.
 
     Returns
@@ -213,7 +213,7 @@ def compare_bounds(
     >>> round(compared.best, 6), compared.bounds[0].method.name
     (0.043206, 'clones')
     """
-    asked = Scenario(epsilon0, num_users, epsilon, delta, randomizer, k, dimension)
+    asked = Scenario(epsilon0, num_users, epsilon, delta, randomizer, domain_size, dimension)
     return compare_scenario(asked)
 
 
