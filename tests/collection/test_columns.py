@@ -121,6 +121,13 @@ def test_a_column_in_no_pair_is_a_part_of_its_own():
     assert (alone.estimates.interval, alone.estimates.associations) == ("wilson", ())
 
 
+@pytest.mark.parametrize("pairs", [None, "all", [("age", "vote")]])
+def test_the_error_of_a_result_is_of_the_cells_that_the_plan_names(pairs):
+    plan = sdp.plan(sdp.Columns(DOMAINS, pairs=pairs), num_users=1200, epsilon=1.0, delta=1e-6)
+    result = sdp.run(plan, survey(), seed=1)
+    assert result.root_mean_square_error == pytest.approx(plan.expected_standard_error, rel=0.03)
+
+
 def test_json_and_devices():
     written = json.loads(json.dumps(ASKED.to_json_dict()))
     assert sdp.Columns.from_json(written, ASKED.labels) == ASKED

@@ -75,9 +75,17 @@ class ColumnEstimates(FrequencyEstimates):
     ----------
     associations : tuple of Association
         One for each requested pair of columns.
+    is_bin : tuple of bool
+        True for cells that users report on, False for sums over such cells.
     """
 
     associations: tuple[Association, ...] = ()
+    is_bin: tuple[bool, ...] = ()
+
+    @property
+    def root_mean_square_error(self) -> float:
+        """Root mean square of the standard errors of the cells that users report on, as planned."""
+        return float((self.standard_error[list(self.is_bin)] ** 2).mean() ** 0.5)
 
     @property
     def findings(self) -> dict[str, object]:
@@ -284,6 +292,8 @@ def estimate_columns(
         made = _normal(*consistent_table(parts, part), quantile) if is_consistent else None
         columns.append(made or of_bins[part.names])
     arrays: Any = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
+    are_bins = [*((name, "") in of_bins for name in names), *(True for _ in pairs)]
+    sizes = [each["frequency"].size for each in columns]
     kind = "wilson, wald for sums" if pairs else "wilson"
     if is_consistent and len(pairs) == len(parts):
         kind = "wald"
@@ -295,6 +305,7 @@ def estimate_columns(
         interval=kind,
         post_processing=("consistent",) if is_consistent else (),
         associations=tuple(map(association, pairs)),
+        is_bin=tuple(np.repeat(are_bins, sizes).tolist()),
     )
 
 
