@@ -319,19 +319,19 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _answers(plan: Plan) -> tuple[str, ...] | None:
-    """Return the answers whose places reports name, or None: those of a text are found later."""
+    """Return the answers that reports are about by place, or None for numbers and for texts."""
     labels = plan.question.labels
     return None if plan.question.has_rounds or len(labels) < 2 else labels
 
 
 def _answers_in(path: Path, facts: dict[str, Any]) -> Any:
-    """Return a digest of the answers of a Parquet file of reports; None if it does not name any."""
+    """Return a digest of the answers that a Parquet file names, or None."""
     dtype = tables.scan(path).collect_schema().get(COLUMN)
     return _digest(dtype.categories) if isinstance(dtype, pl.Enum) else facts.get("answers")
 
 
 def _digest(labels: Iterable[str]) -> str:
-    """Return 32 hexadecimal digits of SHA-256 of texts in their order."""
+    """Return a digest of texts in their order."""
     return hashlib.sha256(json.dumps(list(labels)).encode()).hexdigest()[:32]
 
 
