@@ -1,7 +1,6 @@
 """Laws of dummies: tables are the same on every machine, and what is drawn follows them."""
 
 import math
-from decimal import localcontext
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -33,13 +32,6 @@ def test_a_table_follows_its_formula_to_one_unit():
     masses = [mass / 2**64 for mass in law.table]
     np.testing.assert_allclose(masses, weights / weights.sum(), rtol=1e-12)
     assert law.variance == pytest.approx(8.0355278, rel=1e-8)
-
-
-def test_a_table_does_not_depend_on_the_callers_decimal_context():
-    usual = [DummyLaw.from_text(text).table for text in LAWS]
-    dummies._table.cache_clear()
-    with localcontext(prec=2):
-        assert [DummyLaw.from_text(text).table for text in LAWS] == usual
 
 
 def test_tables_are_pinned():
