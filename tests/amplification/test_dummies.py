@@ -1,14 +1,15 @@
 """Dummies alone: (D1) against its references, and what local noise makes of it."""
 
 import math
-from decimal import Decimal, localcontext
+from decimal import ROUND_UP, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
 from scipy import stats
 
-from shuffledp.amplification.dummies import PairOfBins, pair_of_bins
+from shuffledp.amplification.dummies import PairOfBins, pair_of_bins, poisson_table
 from shuffledp.amplification.registry import account_delta, account_epsilon
+from shuffledp.core import dummies
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -32,6 +33,17 @@ def test_references(text, epsilon, delta):
     found = account_delta(BARE, num_users=1, epsilon=epsilon, dummies=DummyLaw.from_text(text))
     assert found.lower <= found.upper <= found.lower * (1.0 + 1e-10)
     assert found.upper == pytest.approx(delta, rel=3e-10)
+
+
+def test_a_table_does_not_depend_on_the_decimal_context():
+    with localcontext(prec=2):
+        assert dummies._table.__wrapped__("laplace", 2.025, 27) == LAW.table
+
+
+def test_the_mean_of_all_users_keeps_its_digits_in_any_decimal_context():
+    law = DummyLaw.from_text("poisson:0.04312345")
+    with localcontext(prec=2, rounding=ROUND_UP):
+        assert poisson_table(law, 1000) == poisson_table(DummyLaw.from_text("poisson:43.12345"), 1)
 
 
 def test_epsilon_inverts_delta():

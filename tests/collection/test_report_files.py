@@ -171,6 +171,30 @@ def test_reports_of_another_law_are_refused(tmp_path, kind):
             make(1.9).aggregate(again)
 
 
+@pytest.mark.parametrize("name", ["k-rr", "symmetric-unary"])
+def test_reports_on_other_answers_or_in_another_order_are_refused(tmp_path, name):
+    how = {"num_users": 9, "epsilon0": 2.0, "delta": 1e-6, "randomizer": name}
+    plans = [sdp.plan(sdp.Categories(each), **how) for each in (["a", "b"], ["b", "a"], ["x", "y"])]
+    reports = plans[0].randomizer.randomize(np.arange(9) % 2, Entropy.from_seed(1))
+    for place, plan in enumerate(plans[:2]):
+        reports_writer(tmp_path / f"{place}.parquet", plan)(iter([reports]))
+    assert sdp.estimate(tmp_path / "0.parquet", plans[0]).num_users == 9
+    for path, plan in [("0.parquet", plans[1]), ("0.parquet", plans[2]), ("", plans[0])]:
+        with pytest.raises(DataError, match="other answers than the plan asks for"):
+            sdp.estimate(tmp_path / path, plan)
+
+
+@pytest.mark.parametrize("kept", [[0.25, 0.75], [1.0, 2.5]])
+def test_fractions_are_no_reports(tmp_path, kept):
+    plan = sdp.plan(sdp.Mean(0, 1), num_users=9, epsilon0=2.0, delta=1e-6, randomizer="piecewise")
+    pl.DataFrame({"report": [1.0, 2.0]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"report": kept}).write_parquet(tmp_path / "b.parquet")
+    (whole,) = open_reports(tmp_path / "a.parquet", plan=plan).blocks()
+    assert whole.data.tolist() == [1, 2]
+    with pytest.raises(DataError, match="that the plan's randomizer never makes"):
+        list(open_reports(tmp_path / "b.parquet", plan=plan).blocks())
+
+
 def test_a_foreign_table_is_refused():
     frame = pl.DataFrame({"answer": [1, 2]})
     with pytest.raises(DataError, match=r"no column 'report' \(its columns: answer\)"):

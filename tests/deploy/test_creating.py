@@ -46,6 +46,15 @@ def test_a_promise_that_fewer_reports_do_not_keep_is_refused(plan, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize(
+    ("share", "millionths"), [(0.9, 900_000), (0.29, 290_000), (0.9999996, 999_999)]
+)
+def test_the_honest_share_is_rounded_down(plan, tmp_path, share, millionths):
+    how = HOW | promise_of(plan, **SAID)
+    made = create_task(tmp_path / "new", min_batch=5000, honest_fraction=share, **how)
+    assert made.honest_ppm == millionths
+
+
 @pytest.mark.parametrize("dummies", ["none", "users"])
 @pytest.mark.parametrize("seal", ["x25519", "hybrid"])
 def test_a_plan_knows_the_bytes_of_an_upload_of_its_task(dummies, seal):

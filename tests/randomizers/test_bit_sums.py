@@ -187,12 +187,17 @@ def test_counts_of_parts_add_and_messages_must_fit():
         ({"epsilon0": -1.0}, r"not in \[0, inf\]"),
         ({"epsilon0": 0.0}, "is too small for 3 bits"),
         ({"epsilon0": 1e-300}, "is too small for 3 bits"),
+        ({"epsilon0": 2e-17}, "is too small for 3 bits"),  # no double shows the noise to invert
         ({"low": 9.0}, "low = 9 is not below high"),
     ],
 )
 def test_bad_parameters(wrong, message):
     with pytest.raises(ParameterError, match=message):
         BitSums(**{"low": 0.0, "high": 7.0, "epsilon0": 1.0, "num_bits": 3} | wrong)
+
+
+def test_the_largest_loss_still_has_noise():
+    assert [level.threshold for level in bit_sums(epsilon0=1e308).levels] == [1] * 3
 
 
 def test_laws_must_be_one_a_level():

@@ -127,6 +127,16 @@ def test_the_command_prints_it_or_writes_it(form, record, tmp_path, capsys):
     assert out.read_text(encoding="utf-8") == expected
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"num_users": "many"}, {"guarantee": []}, {"guarantee": {}}, {"question": "x"}, {"domain": 1}],
+)
+def test_a_record_that_was_changed_beyond_use_is_refused(record, changed):
+    for form in FORMS.values():
+        with pytest.raises(DataError, match=r"privacy\.json is not as `shuffledp run` wrote it"):
+            form({**record(), **changed})
+
+
 def test_of_a_simulation_and_of_other_files_nothing_is_said(record, tmp_path):
     with pytest.raises(DataError, match="simulation"):
         record(collected_by="simulation")

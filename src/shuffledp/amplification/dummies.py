@@ -142,12 +142,13 @@ def pair_of_bins(law: DummyLaw, num_users: int) -> PairOfBins:
     """Return (D1) of a law: of the shuffler's table, or of the sum of all users' Poisson laws."""
     if law.shape != POISSON:
         return PairOfBins(law.table)
-    table = poisson_table(Decimal(repr(law.scale)) * num_users)
+    table = poisson_table(law, num_users)
     return PairOfBins(table, missing=_POISSON_TAIL + len(table) / _POISSON_UNIT)
 
 
-def poisson_table(mean: Decimal) -> list[int]:
-    """Return numerators of a Poisson law's probabilities of 0, 1, ... over about 2^128."""
+def poisson_table(law: DummyLaw, num_users: int) -> list[int]:
+    """Return numerators of the probabilities of 0, 1, ... of all users' sum, over about 2^128."""
+    mean = _DECIMAL.multiply(Decimal(repr(law.scale)), num_users)
     if mean > _MOST_POISSON:
         raise ParameterError(
             f"dummies: {mean:.6g} in each bin are above {_MOST_POISSON:,}: account for that many, "

@@ -2,10 +2,11 @@
 
 A table has one column ``report``. Reports of k-RR are labels of the domain; other integers and
 vectors are unchanged, and packed bits are lists of bytes, bit ``i`` (little-endian within a byte)
-standing for answer ``i``. The file names the law of its reports, so that counting them under
-another law is refused.
+standing for answer ``i``. The file names the law of its reports, and the answers that they are
+about, so that counting them under others is refused.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -96,7 +97,7 @@ def write_reports(
     randomizer : LocalRandomizer
         Randomizer of the reports; its fingerprint is written, too.
     labels : tuple of str, optional
-        Names of the codes, for randomizers whose report is a code (k-RR).
+        Possible answers, of which the reports of k-RR are one each.
     collected_by : {"devices", "table", "simulation"}
         Place where true answers were randomized, for readers of the file.
     num_users : int, optional
@@ -122,7 +123,8 @@ def write_reports(
     """
     from polars.io.plugins import register_io_source
 
-    made = (to_frame(reports, labels=labels) for reports in stream)
+    codes = labels if randomizer.name == "k-rr" else None
+    made = (to_frame(reports, labels=codes) for reports in stream)
     first = next(made, None)
     if first is None:
         raise DataError("there are no reports to write: randomize at least one value")
@@ -132,6 +134,7 @@ def write_reports(
         "law": repr(randomizer),
         "collected_by": collected_by,
         "shuffledp_version": __version__,
+        **({} if labels is None else {"answers": _digest(labels)}),
         **({} if num_users is None else {"num_users": num_users}),
     }
     with writing(Path(path)):
@@ -141,8 +144,7 @@ def write_reports(
 
 def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Reports]], None]:
     """Return a sink of shuffled reports that writes them to a Parquet file."""
-    randomizer = plan.randomizer
-    labels = plan.question.labels if randomizer.name == "k-rr" else None
+    randomizer, labels = plan.randomizer, _answers(plan)
     return lambda stream: write_reports(path, stream, randomizer, labels=labels, **how)
 
 
@@ -225,14 +227,21 @@ def open_reports(
             )
         fingerprint = plan.randomizer.fingerprint
     prepare = _preparing(source, missing, plan, is_ours=bool(facts))
+    asked = None if plan is None or (labels := _answers(plan)) is None else _digest(labels)
 
     def pieces() -> Iterator[ReportPiece]:
         for group in _grouped(files):
             for file in group:
-                if _facts(file).get("fingerprint") != facts.get("fingerprint"):
+                own = _facts(file)
+                if own.get("fingerprint") != facts.get("fingerprint"):
                     raise DataError(
                         f"{file.name} says another law made its reports than {files[0].name} does: "
                         "estimate from each apart"
+                    )
+                if own and asked is not None and _answers_in(file, own) not in (None, asked):
+                    raise DataError(
+                        f"{file.name} holds reports on other answers than the plan asks for, or on "
+                        "the same in another order: give the plan that they were made under"
                     )
             for frame in _frames(group, source):
                 yield ReportPiece(group[0].name, fingerprint, prepare(frame))
@@ -309,6 +318,23 @@ def _facts(path: Path) -> dict[str, Any]:
     return {}
 
 
+def _answers(plan: Plan) -> tuple[str, ...] | None:
+    """Return the answers that reports are about by place, or None for numbers and for texts."""
+    labels = plan.question.labels
+    return None if plan.question.has_rounds or len(labels) < 2 else labels
+
+
+def _answers_in(path: Path, facts: dict[str, Any]) -> Any:
+    """Return a digest of the answers that a Parquet file names, or None."""
+    dtype = tables.scan(path).collect_schema().get(COLUMN)
+    return _digest(dtype.categories) if isinstance(dtype, pl.Enum) else facts.get("answers")
+
+
+def _digest(labels: Iterable[str]) -> str:
+    """Return a digest of texts in their order."""
+    return hashlib.sha256(json.dumps(list(labels)).encode()).hexdigest()[:32]
+
+
 def as_encoded(source: tables.Source, question: Any, randomizer: Any) -> "pl.Expr":
     """Return another program's reports in this program's encoding; invalid ones become null."""
     if randomizer.name == "k-rr":
@@ -318,4 +344,7 @@ def as_encoded(source: tables.Source, question: Any, randomizer: Any) -> "pl.Exp
     column = source.label() if held == pl.String else pl.col(COLUMN)
     if held == pl.Binary and isinstance(dtype, pl.Array):
         return pl.when(column.bin.size() == randomizer.num_report_bytes).then(column)
-    return column.cast(dtype, strict=False)
+    whole = column.cast(dtype, strict=False)
+    if dtype.is_integer() and (held.is_float() or held.is_decimal()):
+        return pl.when(whole.cast(held, strict=False) == column).then(whole)  # no fractions
+    return whole

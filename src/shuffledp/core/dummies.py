@@ -7,7 +7,7 @@ drawn exactly.
 
 import math
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -169,15 +169,14 @@ def _table(shape: str, scale: float, half_width: int) -> tuple[int, ...]:
     if shape == POISSON:
         return ()
     size = Decimal(repr(scale))
-    if shape == "laplace":
-        exponents = [Decimal(-d) / size for d in range(half_width + 1)]
-    else:
-        exponents = [
-            _DECIMAL.divide(Decimal(-d * d), 2 * size * size) for d in range(half_width + 1)
-        ]
-    weights = [_DECIMAL.exp(each) for each in exponents]
-    total = weights[0] + 2 * sum(weights[1:], Decimal(0))
-    outer = [int(_DECIMAL.divide(each * _WORD_VALUES, total)) for each in weights[1:]]
+    with localcontext(_DECIMAL):  # the caller's may have fewer digits
+        if shape == "laplace":
+            exponents = [-d / size for d in map(Decimal, range(half_width + 1))]
+        else:
+            exponents = [-d * d / (2 * size * size) for d in map(Decimal, range(half_width + 1))]
+        weights = [each.exp() for each in exponents]
+        total = weights[0] + 2 * sum(weights[1:], Decimal(0))
+        outer = [int(each * _WORD_VALUES / total) for each in weights[1:]]
     centre = _WORD_VALUES - 2 * sum(outer)
     return (*reversed(outer), centre, *outer)
 

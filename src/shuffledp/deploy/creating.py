@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.questions.rounds import Search
+from shuffledp.composition.release import honest_users
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -88,7 +89,7 @@ def create_task(
     made = Task(
         **reached | fields,
         start=0,
-        honest_ppm=round(honest_fraction * 1_000_000),
+        honest_ppm=honest_users(1_000_000, honest_fraction),
         operator_key=operator.public_key().public_bytes_raw(),
     )
     try:

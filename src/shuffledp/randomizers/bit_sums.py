@@ -62,10 +62,13 @@ class Bits(Messages):
     def _levels(self, epsilon0: float, domain_size: int) -> tuple[KRandomizedResponse, ...]:
         """Return k-RR for each level, the highest bit first; all of the loss together or less."""
         levels = tuple(
-            KRandomizedResponse(domain_size=domain_size, epsilon0=epsilon0 * units / _SHARES)
+            # The product may overflow, and would be no noise at all.
+            KRandomizedResponse(
+                domain_size=domain_size, epsilon0=min(epsilon0 * units / _SHARES, epsilon0)
+            )
             for units in _shares(self.num_bits, epsilon0)
         )
-        if not all(level.epsilon0 for level in levels):
+        if not all(p > q for p, q in (level.support_probabilities for level in levels)):
             raise ParameterError(
                 f"epsilon0 = {epsilon0} is too small for {self.num_bits} bits, some of which would "
                 "say nothing: give a larger one, or fewer bits"

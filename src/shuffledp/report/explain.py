@@ -18,7 +18,7 @@ from typing import Any
 
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.result import COLLECTED_BY
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.report.dummies import upper_in_json, values_of_forms
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
@@ -71,7 +71,8 @@ def read_record(
             "collected_by, devices where users' own devices randomize, table where somebody holds "
             "all true answers"
         )
-    said = {**(record.get("about") or {}), **(about or {})}
+    stated = record.get("about")
+    said = {**(stated if isinstance(stated, dict) else {}), **(about or {})}
     return {**record, "collected_by": by, "about": said}
 
 
@@ -112,10 +113,23 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
     return text.rstrip("\n") + "\n"
 
 
+def _filled(template: str, record: Mapping[str, Any]) -> str:
+    """Return a form filled from a record; raise for one that was changed beyond use."""
+    try:
+        return _form(template, record)
+    except ShuffledpError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataError(
+            f"privacy.json is not as `shuffledp run` wrote it ({type(error).__name__}: {error}): "
+            "restore it, or run again"
+        ) from None
+
+
 FORMS = {
-    "notice": partial(_form, "notice.md"),
-    "label": partial(_form, "label.md"),
-    "registry": partial(_form, "registry.yaml"),
+    "notice": partial(_filled, "notice.md"),
+    "label": partial(_filled, "label.md"),
+    "registry": partial(_filled, "registry.yaml"),
 }
 
 

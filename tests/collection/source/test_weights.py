@@ -336,10 +336,12 @@ def test_bad_weights_are_named(bad):
         sdp.Weights([1.0, bad])
     with pytest.raises(ParameterError, match="most_weight"):
         sdp.Weights([1.0], most_weight=bad)
+    with pytest.raises(ParameterError, match="so far above all weights"):
+        sdp.Weights([1.0], most_weight=1e200)
 
 
 def test_what_makes_no_sense_is_refused(table):
-    for wrong in ([], [[1.0]], "abc"):
+    for wrong in ([], [[1.0]], "abc", [10**400]):
         with pytest.raises(DataError, match="weights"):
             sdp.Weights(wrong)
     plan = plan_of("mean")

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
-from shuffledp.core.checks import require_at_least, require_open_unit, set_fields
+from shuffledp.core.checks import require_at_least, require_finite, require_open_unit, set_fields
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
 from shuffledp.randomizers.levels import AllLevels, Levels, SampledLevels
+
+_EDGE = partial(require_finite, "edges")
 
 #: Largest number of bins; the time for errors of their shares grows with its square.
 MOST_BINS = 4096
@@ -83,7 +85,7 @@ class Distribution(question.Shares):
                 f"edges = {edges}, bins = {bins}, limits = {limits}: give edges alone, or bins and "
                 "limits, as in bins=24, limits=(0, 120)"
             )
-        found = _even(bins, limits) if edges is None else tuple(map(float, edges))
+        found = _even(bins, limits) if edges is None else tuple(map(_EDGE, edges))
         require_at_least("number of bins", len(found) - 1, 2, MOST_BINS, "merge bins, or split one")
         for low, high in pairwise(found):
             if not -math.inf < low < high < math.inf:

@@ -30,7 +30,7 @@ from shuffledp.collection.source import tables
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_positive, set_fields
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, DomainError
+from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.estimation.intervals import binomial_law
 
@@ -84,8 +84,13 @@ class Weights:
         given = _checked(self.weights)
         most = float(given.max()) if self.most_weight is None else self.most_weight
         most = require_positive("most_weight", most)
-        shares = np.minimum(given / most, 1.0)
+        shares = np.minimum(given, most) / most
         mean = float(shares.mean())
+        if not mean**2 > 0.0:
+            raise ParameterError(
+                f"most_weight = {most} is so far above all weights, up to {given.max()}, that "
+                "nobody is drawn: give at most the largest"
+            )
         effect = max(float((shares**2).mean()) / mean**2, 1.0)
         set_fields(self, weights=read_only(given), most_weight=most)
         set_fields(self, ratio=1.0 / mean, design_effect=effect)
@@ -132,7 +137,7 @@ class Weights:
         """
         # A stream that no other part of a run draws from.
         entropy = Entropy.choose(seed).spawn().spawn().spawn().spawn().spawn()
-        shares = np.minimum(self.weights / self.most_weight, 1.0)
+        shares = np.minimum(self.weights, self.most_weight) / self.most_weight
         below = np.minimum(shares, np.nextafter(1.0, 0.0)) * 2.0**64
         words = entropy.words(shares.size)
         return np.asarray((words < below.astype(np.uint64)) | (shares == 1.0))
@@ -186,7 +191,7 @@ def _checked(weights: Any) -> Floats:
     """Return the weights, at least one; `DomainError` unless all are positive and finite."""
     try:
         given = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"weights are not all numbers ({error}): convert them first") from None
     if given.ndim != 1 or not given.size:
         raise DataError(f"weights has shape {given.shape}: give one number a user")
