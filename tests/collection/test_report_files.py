@@ -171,6 +171,14 @@ def test_reports_of_another_law_are_refused(tmp_path, kind):
             make(1.9).aggregate(again)
 
 
+def test_reports_of_a_simulation_beside_others_are_refused(tmp_path):
+    randomizer, reports = randomized(KINDS["frequencies"], "k-rr")
+    for by in ("table", "simulation"):
+        write_reports(tmp_path / f"{by}.parquet", [reports], randomizer, collected_by=by)
+    with pytest.raises(DataError, match="table.parquet says that its reports come from a table"):
+        list(open_reports(tmp_path).blocks())
+
+
 def test_a_foreign_table_is_refused():
     frame = pl.DataFrame({"answer": [1, 2]})
     with pytest.raises(DataError, match=r"no column 'report' \(its columns: answer\)"):

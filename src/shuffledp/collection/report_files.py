@@ -229,10 +229,16 @@ def open_reports(
     def pieces() -> Iterator[ReportPiece]:
         for group in _grouped(files):
             for file in group:
-                if _facts(file).get("fingerprint") != facts.get("fingerprint"):
+                told = _facts(file)
+                if told.get("fingerprint") != facts.get("fingerprint"):
                     raise DataError(
                         f"{file.name} says another law made its reports than {files[0].name} does: "
                         "estimate from each apart"
+                    )
+                if (by := told.get("collected_by")) != (first := facts.get("collected_by")):
+                    raise DataError(
+                        f"{file.name} says that its reports come from a {by}, and {files[0].name} "
+                        f"from a {first}: estimate from each apart"
                     )
             for frame in _frames(group, source):
                 yield ReportPiece(group[0].name, fingerprint, prepare(frame))
