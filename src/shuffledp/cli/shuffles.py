@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 GROUP_SHUFFLERS = ("mallows", "displacement")
 
 # Parameters that only they read.
-_OF_GROUPS = ("by", "metric", "radius", "group_size", "groups_graph", "hops", "groups_file")
-_OF_GROUPS += ("alpha", "rank_distance", "keep")
+_OF_GROUPS = {"by", "metric", "radius", "group_size", "groups_graph", "hops", "groups_file"}
+_OF_GROUPS |= {"alpha", "rank_distance", "keep"}
 
 GROUPING = """
     Groups:

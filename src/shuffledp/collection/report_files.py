@@ -29,7 +29,8 @@ from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
 
 COLUMN = "report"
-_METADATA_KEY = "shuffledp"
+METADATA_KEY = "shuffledp"
+_OF_SPARK = "org.apache.spark.sql.parquet.row.metadata"  # its schema, with facts about columns
 _ROWS_A_BLOCK = 1 << 18
 
 #: Rows of a Parquet file that are counted together: pieces do not depend on which worker counts.
@@ -136,7 +137,7 @@ def write_reports(
     }
     with writing(Path(path)):
         source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
-        source.sink_parquet(Path(path), metadata={_METADATA_KEY: json.dumps(facts)})
+        source.sink_parquet(Path(path), metadata={METADATA_KEY: json.dumps(facts)})
 
 
 def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Reports]], None]:
@@ -224,7 +225,7 @@ def open_reports(
                 "shuffledp run --save-reports or write_reports; pass the plan"
             )
         fingerprint = plan.randomizer.fingerprint
-    prepare = _preparing(source, missing, plan, is_ours=bool(facts))
+    prepare = _preparing(source, missing, plan, is_ours="fingerprint" in facts)
 
     def pieces() -> Iterator[ReportPiece]:
         for group in _grouped(files):
@@ -306,11 +307,15 @@ def _grouped(files: list[Path]) -> Iterator[list[Path]]:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """Return the facts that `write_reports` wrote into a Parquet file; {} for other files."""
+    """Return the facts in a Parquet file of `write_reports` or of Spark; {} for other files."""
     if tables.is_text_table(path):
         return {}
-    with tables.reading(path.name), suppress(ValueError, TypeError):
-        found = json.loads(pl.read_parquet_metadata(path).get(_METADATA_KEY, ""))
+    with tables.reading(path.name), suppress(ValueError, TypeError, KeyError):
+        held = pl.read_parquet_metadata(path)
+        if _OF_SPARK in held:
+            columns = {each["name"]: each for each in json.loads(held[_OF_SPARK])["fields"]}
+            return dict(columns[COLUMN]["metadata"][METADATA_KEY])
+        found = json.loads(held.get(METADATA_KEY, ""))
         return dict(found) if "fingerprint" in found else {}
     return {}
 
