@@ -200,6 +200,9 @@ def test_nothing_found_is_a_result(plan, tmp_path):
     assert "Nothing was found" in str(result)
     assert "Nothing was found" in result.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert result.to_json_dict()["estimates"] == []
+    # Users with a later turn sent no report.
+    sent = sum(each.num_users for each in result.estimates.discovery.rounds)
+    assert result.num_shuffled == sent < NUM_USERS
 
 
 @pytest.mark.slow

@@ -603,3 +603,17 @@ def test_errors_at_other_targets_are_those_of_plans_for_them():
 def test_a_plan_without_a_target_has_no_errors_at_others():
     plan = sdp.plan(sdp.Categories(["a", "b"]), num_users=100, epsilon0=1.0, delta=1e-6)
     assert plan.errors_by_epsilon() == ()
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"num_users": 500},
+        {"target_delta": 1e-12},
+        {"randomizer": make_randomizer("k-rr", domain_size=2, epsilon0=9.0)},
+    ],
+)
+def test_a_plan_with_a_field_replaced_does_not_keep_the_guarantee(field):
+    planned = make_plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="plan again"):
+        replace(planned, **field)

@@ -195,6 +195,14 @@ def test_fractions_are_no_reports(tmp_path, kept):
         list(open_reports(tmp_path / "b.parquet", plan=plan).blocks())
 
 
+def test_reports_of_a_simulation_beside_others_are_refused(tmp_path):
+    randomizer, reports = randomized(KINDS["frequencies"], "k-rr")
+    for by in ("table", "simulation"):
+        write_reports(tmp_path / f"{by}.parquet", [reports], randomizer, collected_by=by)
+    with pytest.raises(DataError, match=r"table.parquet says that its reports come from a table"):
+        list(open_reports(tmp_path).blocks())
+
+
 def test_a_foreign_table_is_refused():
     frame = pl.DataFrame({"answer": [1, 2]})
     with pytest.raises(DataError, match=r"no column 'report' \(its columns: answer\)"):

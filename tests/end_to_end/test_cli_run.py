@@ -247,6 +247,8 @@ def test_bad_files(here, capsys, case):
         (TARGET, ["--confidence", "95"], "confidence = 95.0"),
         (TARGET, ["--seed", "-1"], "seed = -1"),
         (TARGET, ["--randomizer", "krr"], "did you mean 'k-rr'"),
+        (TARGET, ["--id", "answer"], "--id answer is for edges"),
+        (TARGET, ["--radius", "5"], "for --shuffler mallows or displacement"),
     ],
 )
 def test_bad_arguments(here, capsys, target, options, message):

@@ -136,7 +136,7 @@ def test_groups_by_graph_and_by_file(here):
         ({"groups": ["--groups-by", "street", "--radius", "-1"]}, "radius"),
         ({"groups": ["--groups-file", "none.csv"]}, "no such file"),
         ({"groups": [*GROUPS, "--keep", "answer"]}, "--keep answer holds the answers"),
-        ({"groups": [*GROUPS, "--id", "answer"]}, "--id answer holds the answers"),
+        ({"groups": ["--groups-graph", "e.csv", "--id", "answer"]}, "--id answer holds the"),
         ({"groups": ["--groups-by", "answer", "--radius", "1"]}, "--groups-by answer holds"),
         ({"groups": [*GROUPS, "--keep", "nme"]}, "did you mean 'name'"),
         ({"groups": [*GROUPS, "--save-reports"]}, "none of --save-reports"),

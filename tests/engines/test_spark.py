@@ -86,6 +86,7 @@ def test_a_run_has_the_reports_and_the_result_of_one_machine(session, tmp_path):
     again = sdp.spark.estimate(session.read.parquet(str(kept)), plan)
     here = sdp.estimate(kept, plan)
     assert again.to_json_dict() == here.to_json_dict()
+    assert here.is_simulation  # as the files say
     assert again.to_json_dict()["estimates"] == found.to_json_dict()["estimates"]
     # Sorted within a file: nothing of the order in which the rows were.
     (file,) = kept.glob("*.parquet")

@@ -306,6 +306,7 @@ def test_an_empty_table_has_nobody_to_group(tmp_path):
         ({"by": ("x",)}, "exactly one of radius and group_size"),
         ({"by": ("x",), "radius": 1.0, "group_size": 3}, "exactly one of radius and group_size"),
         ({"graph": Path("e.csv"), "radius": 1.0}, "for groups by columns only"),
+        ({"by": ("x",), "radius": 1.0, "id_column": "name"}, "id_column = 'name' is for a graph"),
     ],
 )
 def test_contradicting_options_are_refused(options, message):

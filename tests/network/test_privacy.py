@@ -75,6 +75,8 @@ def test_dummies_walk_too():
         for each in (None, law, DummyLaw.from_text("poisson:0.2"))
     ]
     assert half[0] > half[1] > half[2]
+    told = network_walk_epsilon(krr, overlaps=np.full(1999, 0.5), delta=1e-6, dummies=law)
+    assert any("the law poisson:0.02," in each for each in told.assumptions)  # what users send
     single = {"protocol": "single", "overlaps": np.full(199, 0.5), "delta": 1e-6}
     without = network_walk_epsilon(krr, **single)
     assert network_walk_epsilon(krr, **single, dummies=law).upper == without.upper

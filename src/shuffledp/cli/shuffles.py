@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 # The shufflers that keep the order within groups private.
 GROUP_SHUFFLERS = ("mallows", "displacement")
 
+# Parameters that only they read.
+_OF_GROUPS = {"by", "metric", "radius", "group_size", "groups_graph", "hops", "groups_file"}
+_OF_GROUPS |= {"alpha", "rank_distance", "keep"}
+
 GROUPING = """
     Groups:
     by=--groups-by A,B  Group people by public columns, such as lat,lon or age.
@@ -113,12 +117,17 @@ def take_shuffle(
                 "table, so it takes none of --save-reports, --missing drop and --weight"
             )
         return partial(_grouped, asked)
-    if flags_given(("by", "groups_graph", "groups_file", "alpha", "keep")):
+    if flags_given(_OF_GROUPS):
         raise click.UsageError(
             "groups and their options are for --shuffler mallows or displacement: add "
             "one, or leave them out"
         )
     if shuffler != "network":
+        if id_column is not None:
+            raise click.UsageError(
+                f"--id {id_column} is for edges, a file of groups and --engine spark, and not read "
+                "by a uniform shuffle on this machine: leave it out, and one row a person"
+            )
         return partial(_uniform, asked)
     if asked.graph is None:
         raise click.UsageError("--shuffler network needs --graph: who passes reports to whom")

@@ -16,7 +16,12 @@ from shuffledp.accounting.calibration import LARGEST_EPSILON0
 from shuffledp.collection import choices
 from shuffledp.collection.cautions import plan_cautions
 from shuffledp.collection.choices import Alternative, Target
-from shuffledp.collection.dummies import expected_number, require_given, require_plannable
+from shuffledp.collection.dummies import (
+    expected_number,
+    protect_alone,
+    require_given,
+    require_plannable,
+)
 from shuffledp.collection.liars import Influenced, require_number
 from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.question import (
@@ -110,6 +115,18 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     frequency: float | None = None
     dishonest: int | None = None
     _makers: Candidates = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        given = self.guarantee
+        is_for = given.num_users == self.num_users or protect_alone(self.dummies)
+        is_for &= given.delta_upper == self.target_delta
+        is_for &= self.randomizer.epsilon0 <= self.asked_epsilon0
+        if self.shuffling == UNIFORM and not is_for:
+            raise ParameterError(
+                f"num_users = {self.num_users}, target_delta = {self.target_delta:g}, epsilon0 = "
+                f"{self.randomizer.epsilon0:.6g} are not those of the plan's guarantee: plan again "
+                "instead of replacing fields"
+            )
 
     @property
     def expected_standard_error(self) -> float:

@@ -30,7 +30,8 @@ from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
 
 COLUMN = "report"
-_METADATA_KEY = "shuffledp"
+METADATA_KEY = "shuffledp"
+_OF_SPARK = "org.apache.spark.sql.parquet.row.metadata"  # its schema, with facts about columns
 _ROWS_A_BLOCK = 1 << 18
 
 #: Rows of a Parquet file that are counted together: pieces do not depend on which worker counts.
@@ -139,7 +140,7 @@ def write_reports(
     }
     with writing(Path(path)):
         source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
-        source.sink_parquet(Path(path), metadata={_METADATA_KEY: json.dumps(facts)})
+        source.sink_parquet(Path(path), metadata={METADATA_KEY: json.dumps(facts)})
 
 
 def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Reports]], None]:
@@ -226,23 +227,13 @@ def open_reports(
                 "shuffledp run --save-reports or write_reports; pass the plan"
             )
         fingerprint = plan.randomizer.fingerprint
-    prepare = _preparing(source, missing, plan, is_ours=bool(facts))
+    prepare = _preparing(source, missing, plan, is_ours="fingerprint" in facts)
     asked = None if plan is None or (labels := _answers(plan)) is None else _digest(labels)
 
     def pieces() -> Iterator[ReportPiece]:
         for group in _grouped(files):
             for file in group:
-                own = _facts(file)
-                if own.get("fingerprint") != facts.get("fingerprint"):
-                    raise DataError(
-                        f"{file.name} says another law made its reports than {files[0].name} does: "
-                        "estimate from each apart"
-                    )
-                if own and asked is not None and _answers_in(file, own) not in (None, asked):
-                    raise DataError(
-                        f"{file.name} holds reports on other answers than the plan asks for, or on "
-                        "the same in another order: give the plan that they were made under"
-                    )
+                _require_alike(file, files[0], facts, asked)
             for frame in _frames(group, source):
                 yield ReportPiece(group[0].name, fingerprint, prepare(frame))
 
@@ -252,6 +243,26 @@ def open_reports(
         num_users=facts.get("num_users") if len(files) == 1 else None,
         pieces=pieces,
     )
+
+
+def _require_alike(file: Path, first: Path, facts: dict[str, Any], asked: str | None) -> None:
+    """Raise unless a file is of the law and origin of the first, and on the answers asked for."""
+    own = _facts(file)
+    if own.get("fingerprint") != facts.get("fingerprint"):
+        raise DataError(
+            f"{file.name} says another law made its reports than {first.name} does: "
+            "estimate from each apart"
+        )
+    if own and asked is not None and _answers_in(file, own) not in (None, asked):
+        raise DataError(
+            f"{file.name} holds reports on other answers than the plan asks for, or on "
+            "the same in another order: give the plan that they were made under"
+        )
+    if (by := own.get("collected_by")) != facts.get("collected_by"):
+        raise DataError(
+            f"{file.name} says that its reports come from a {by}, and {first.name} "
+            f"from a {facts.get('collected_by')}: estimate from each apart"
+        )
 
 
 def _preparing(
@@ -309,11 +320,15 @@ def _grouped(files: list[Path]) -> Iterator[list[Path]]:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """Return the facts that `write_reports` wrote into a Parquet file; {} for other files."""
+    """Return the facts in a Parquet file of `write_reports` or of Spark; {} for other files."""
     if tables.is_text_table(path):
         return {}
-    with tables.reading(path.name), suppress(ValueError, TypeError):
-        found = json.loads(pl.read_parquet_metadata(path).get(_METADATA_KEY, ""))
+    with tables.reading(path.name), suppress(ValueError, TypeError, KeyError):
+        held = pl.read_parquet_metadata(path)
+        if _OF_SPARK in held:
+            columns = {each["name"]: each for each in json.loads(held[_OF_SPARK])["fields"]}
+            return dict(columns[COLUMN]["metadata"][METADATA_KEY])
+        found = json.loads(held.get(METADATA_KEY, ""))
         return dict(found) if "fingerprint" in found else {}
     return {}
 

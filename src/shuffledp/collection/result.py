@@ -184,6 +184,10 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
     @property
     def num_shuffled(self) -> int:
         """Number of shuffled reports: of each user one for each law and round, and the dummies."""
+        asked: Any = self.question
+        if asked.has_rounds and asked.search is None:  # the rounds that took place
+            found: Any = self.estimates
+            return self.num_dummies + int(sum(each.num_users for each in found.discovery.rounds))
         return self.num_users * max(len(self.dummies), 1) * self.rounds + self.num_dummies
 
     @property

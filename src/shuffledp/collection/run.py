@@ -306,7 +306,7 @@ def estimate(  # noqa: PLR0913  # one keyword an option
     given = reports
     if not isinstance(given, Collected):
         by = getattr(given, "collected_by", "devices")
-        given = Collected(given, by, (_drawn_by_users(plan.randomizer),), what="estimate")
+        given = Collected(given, by, (drawn_by_users(plan.randomizer),), what="estimate")
     reports = given.aggregate
     is_counted = isinstance(reports, Counts | Sums)
     known = getattr(reports, "num_reports" if is_counted else "num_users", None)
@@ -365,7 +365,7 @@ class Collected(NamedTuple):
     what: str = "run"
 
 
-def _drawn_by_users(law: LocalRandomizer) -> str:
+def drawn_by_users(law: LocalRandomizer) -> str:
     """Return the assumption about reports that others made."""
     if math.isinf(law.epsilon0):
         return "Each report is one user's answer itself, sent once, and nobody saw which is whose."

@@ -15,9 +15,9 @@ import numpy as np
 from shuffledp.collection import dummies as added
 from shuffledp.collection.counting import Batches, added_up
 from shuffledp.collection.plan import Plan, require_plan
-from shuffledp.collection.report_files import COLUMN, as_encoded, from_frame
+from shuffledp.collection.report_files import COLUMN, METADATA_KEY, as_encoded, from_frame
 from shuffledp.collection.result import Result
-from shuffledp.collection.run import Collected
+from shuffledp.collection.run import Collected, drawn_by_users
 from shuffledp.collection.run import estimate as estimated
 from shuffledp.collection.source.tables import Source, require_users
 from shuffledp.core.entropy import Entropy
@@ -83,7 +83,9 @@ def estimate(
     found = _counted(frame, plan)
     told = added.told_users(plan.dummies, None, num_users)
     found = added.less_dummies(found, plan.dummies, num_users=told)
-    return estimated(found, plan, num_users=num_users, **options)
+    by = frame.schema[COLUMN].metadata.get(METADATA_KEY, {}).get("collected_by", "devices")
+    given = Collected(found, by, (drawn_by_users(plan.randomizer),), what="estimate")
+    return estimated(given, plan, num_users=num_users, **options)
 
 
 @told()
@@ -178,9 +180,10 @@ def run(
             f"{found.num_reports:,} reports were counted, not {num_users:,}: the frame changed "
             "while it was read; store it first"
         )
-    if sink is not None:
-        sink(shuffle(reports))
     by = "table" if seed is None else "simulation"
+    if sink is not None:
+        told = {METADATA_KEY: {"collected_by": by}}  # `open_reports` reads it
+        sink(shuffle(reports).withMetadata(COLUMN, told))
     notes = (_HELD,) if seed is None else ()
     number = None if seed is None else int(seed)
     return estimated(

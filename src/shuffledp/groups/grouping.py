@@ -168,6 +168,11 @@ class Grouping:
             )
         if not self.by and (reaches or self.metric is not None):
             raise ParameterError("metric, radius and group_size are for groups by columns only")
+        if self.by and self.id_column is not None:
+            raise ParameterError(
+                f"id_column = {self.id_column!r} is for a graph or a file of groups, and not read "
+                "for groups by columns: leave it out, and one row a person"
+            )
 
     @property
     def metric_used(self) -> str:

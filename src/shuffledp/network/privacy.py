@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 from shuffledp.amplification import atom_law, random_crowd, registry, stated_blanket
 from shuffledp.amplification.atom_law import AtomLaw
 from shuffledp.amplification.clones_and_families import blanket_atoms
+from shuffledp.amplification.dummies import added_sentence
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.amplification.sampling import inner_epsilon, sampling_fraction
 from shuffledp.core.arrays import Floats
@@ -215,7 +216,13 @@ def network_walk_epsilon(
     elif delta > 0.0 and single.upper > 0.0:
         curve = _Curve(profile, walk, delta)
         size = curve.law.sizes[0]
-        best = account(num_users=size, dummies=walk.dummies_of(size), with_lower=False)
+        share = walk.dummies_of(size)
+        best = account(num_users=size, dummies=share, with_lower=False)
+        if share is not None and walk.dummies is not None:  # users send more than an even share
+            told = {added_sentence(share): added_sentence(walk.dummies)}
+            best = replace(
+                best, assumptions=tuple(told.get(each, each) for each in best.assumptions)
+            )
         upper = random_crowd.crowd_epsilon(
             curve.delta, delta, highest=single.upper, guess=best.upper
         )

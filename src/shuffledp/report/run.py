@@ -158,7 +158,7 @@ def _page(subject: Result) -> str:
         randomness=_RANDOMNESS[subject.collected_by],
         true_answers=wording.true_answers(subject.collected_by, is_bare=is_bare),
         is_bare=is_bare,
-        local_loss=wording.local_loss(subject.randomizer.profile),
+        local_loss=wording.local_loss(subject.randomizer.profile, rounds=subject.rounds),
         added_by=dummies.added_by(subject.dummies) if subject.dummies else "",
         guarantees=dummies.guarantee_rows(subject),
         findings=wording.finding_rows(getattr(subject.estimates, "findings", {})),
