@@ -199,7 +199,9 @@ def test_reports_of_a_simulation_beside_others_are_refused(tmp_path):
     randomizer, reports = randomized(KINDS["frequencies"], "k-rr")
     for by in ("table", "simulation"):
         write_reports(tmp_path / f"{by}.parquet", [reports], randomizer, collected_by=by)
-    with pytest.raises(DataError, match=r"table.parquet says that its reports come from a table"):
+    with pytest.raises(
+        DataError, match=r"table.parquet are collected by table, those of simulation.parquet by sim"
+    ):
         list(open_reports(tmp_path).blocks())
 
 

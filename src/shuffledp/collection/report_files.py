@@ -258,10 +258,10 @@ def _require_alike(file: Path, first: Path, facts: dict[str, Any], asked: str | 
             f"{file.name} holds reports on other answers than the plan asks for, or on "
             "the same in another order: give the plan that they were made under"
         )
-    if (by := own.get("collected_by")) != facts.get("collected_by"):
+    if (by := own.get("collected_by")) != (known := facts.get("collected_by")):
         raise DataError(
-            f"{file.name} says that its reports come from a {by}, and {first.name} "
-            f"from a {facts.get('collected_by')}: estimate from each apart"
+            f"the reports of {file.name} are collected by {by or 'another program'}, those of "
+            f"{first.name} by {known or 'another program'}: estimate from each apart"
         )
 
 
