@@ -91,6 +91,17 @@ def newest_handed_out(path: Path) -> int:
         ) from None
 
 
+def learn_handed_out(store: Any, path: Path) -> None:
+    """Note on disk what another process of a store, perhaps on another machine, handed out."""
+    note_handed_out(path, store.fact(HANDED_OUT) or 0)
+
+
+def tell_handed_out(store: Any, number: int) -> None:
+    """Tell the other processes of a store that a batch may have been handed out."""
+    with store.transaction():
+        store.set_fact(HANDED_OUT, max(number, store.fact(HANDED_OUT) or 0))
+
+
 def note_handed_out(path: Path, number: int) -> None:
     """Note on disk that a batch may have been handed out."""
     if number <= newest_handed_out(path):

@@ -284,6 +284,8 @@ class Shuffler(Keeper):
     # ------------------------------------------------------------ batches
     def closed(self, now: float) -> list[BatchState]:
         """Close epochs that are over; return the batches that this process must release now."""
+        if self._handed_out is not None:  # this process may lead after a restore
+            added.learn_handed_out(self._store, self._handed_out)
         if not self._store.leads():
             return []
         self.note_time(now)
@@ -522,6 +524,7 @@ class Shuffler(Keeper):
             raise Fault.ANALYZER.error(what, reason)
         if self._handed_out is not None:
             added.note_handed_out(self._handed_out, number)
+            added.tell_handed_out(self._store, number)
         return found
 
     def read(self, state: BatchState) -> bytes:

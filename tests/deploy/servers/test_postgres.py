@@ -9,6 +9,7 @@ from deploy.databases import server, url_for
 from deploy.roles import OVER, TASK, analyzer_for, at, shuffler_for, upload
 from deploy.steps import advance, take
 from shuffledp.core.errors import OutputError, ParameterError
+from shuffledp.deploy.added_dummies import newest_handed_out
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.batches import open_page
 
@@ -113,3 +114,17 @@ def test_a_database_that_is_not_there_is_named_without_its_password(tmp_path, gi
         shuffler_for(TASK, tmp_path, database=given)
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_each_machine_notes_what_another_has_handed_out(tmp_path, url):
+    """Otherwise it would release a backup's reports again, if it leads after a restore."""
+    notes = [tmp_path / name for name in ("front", "leading")]
+    for path in notes:
+        path.touch()
+    front, leading = (shuffler_for(TASK, tmp_path, database=url, handed_out=each) for each in notes)
+    with front, leading:
+        take(leading, b"".join(upload(TASK, b"\0", number=i) for i in range(3)), at(0))
+        assert advance(leading, at(0, OVER))[0].state == "sealed"
+        front.fetch(1)
+        assert leading.closed(at(0, OVER)) == front.closed(at(0, OVER)) == []
+        assert [newest_handed_out(path) for path in notes] == [1, 1]
