@@ -133,6 +133,11 @@ def test_a_task_with_a_question_that_is_none_is_refused(old, new):
         Task.decode(other)
 
 
+def test_a_file_that_is_no_task_is_not_called_a_task_of_another_version():
+    with pytest.raises(ProtocolError, match=r"no task, or of another version: give task\.bin"):
+        Task.decode(b"answer\nyes\n")
+
+
 def test_a_hybrid_seal_is_an_extension_that_makes_another_task():
     task = make_task(seal="hybrid")
     extension = uint(2, 2) + opaque(b"hybrid", 2)

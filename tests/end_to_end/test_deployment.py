@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -16,11 +17,13 @@ import pytest
 
 import shuffledp as sdp
 from deploy.databases import url_for
+from deploy.make_vectors import make_task
+from deploy.roles import HIDDEN
 from end_to_end.clocked import EPOCH, HALF, OVER, Clock
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import remote
 from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Answer, Report
@@ -308,7 +311,7 @@ def test_a_server_whose_work_in_the_background_fails_exits_with_1(answers):
 def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answers, monkeypatch):
     assert main([*CREATE, "--num-epochs", "1", "--epoch", "1h"]) == 0
     task = Task.decode(Path("task/task.bin").read_bytes())
-    nothing = {"batches": [], "kept": [3], "refused": {}}
+    nothing = {"batches": [], "kept": [1], "refused": {}}
     monkeypatch.setattr(Server, "results", lambda _: nothing)
     clock = {"now": task.start + 1800.0}
     monkeypatch.setattr(remote.time, "time", lambda: clock["now"])
@@ -322,8 +325,16 @@ def test_who_waits_for_a_result_is_told_what_for_and_when_the_task_is_over(answe
         DataError, match=r"no result yet, 3 seconds on: .* over: .* ended 1,200 sec"
     ):
         collect_results(task, key, Path(), wait_seconds=3.0, sleep=sleep, on_wait=told.append)
-    with pytest.raises(DataError, match=r"keeps batch 3: .* with a later batch: leave --batch out"):
-        collect_results(task, key, Path(), batch=3, sleep=lambda _: pytest.fail("waits"))
+    with pytest.raises(DataError, match=r"keeps batch 1: .* with a later batch: leave --batch out"):
+        collect_results(task, key, Path(), batch=1, sleep=lambda _: pytest.fail("waits"))
+    with pytest.raises(DataError, match="batch 1 has no result: no report in it is valid and new"):
+        collect_results(make_task(**HIDDEN), key, Path(), batch=1)
+    nothing["batches"] = [5]
+    with pytest.raises(DataError, match="no result of batch 2: choose one of 5"):
+        collect_results(replace(task, num_epochs=5), key, Path(), batch=2)
+    for number in (0, 2):
+        with pytest.raises(ParameterError, match=rf"batch = {number} is not .* in \[1, 2\)"):
+            collect_results(task, key, Path(), batch=number)
     assert [each.split("the task ")[1] for each in told] == [
         "goes on: its last epoch ends in 1,800 seconds",
         "is over: its last epoch ended 200 seconds ago",

@@ -18,7 +18,7 @@ from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
 from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, Reason, uint
+from shuffledp.deploy.wire import Fault, Reason, require_whole, uint
 
 #: Files of a result.
 FILES: Final = (ESTIMATES_FILE, PRIVACY_FILE, REPORT_FILE)
@@ -183,6 +183,8 @@ def collect_results(
     for the number of honest reports that the analyzer states. Waits until there is a result, at
     most ``wait_seconds``; ``on_wait`` is given the reason, and notice when the task is over.
     """
+    if batch is not None:
+        require_whole("batch", batch, 1, task.num_epochs + 1)
     waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
     was_outside: bool | None = None
     with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
@@ -194,10 +196,8 @@ def collect_results(
             if str(batch) in found["refused"] or (batch is None and found["refused"]):
                 reasons = "; ".join(found["refused"].values())
                 raise DataError(f"the analyzer refuses what the shuffler released: {reasons}")
-            if batch in found["kept"]:
-                what = f"the analyzer keeps batch {batch}: too few of its reports are honest for "
-                what += "certain, and they count with a later batch: leave --batch out"
-                raise DataError(what)
+            if batch is not None:
+                _require_to_come(task, batch, found)
             if wait_seconds is not None and waited >= wait_seconds:
                 raise DataError(f"no result yet, {waited:g} seconds on: {_awaited(task)}")
             is_outside = task.epoch_at(time.time()) is None  # the task is over, or not begun
@@ -210,6 +210,19 @@ def collect_results(
         for name in FILES:
             (folder / name).write_bytes(analyzer.file(number, name))
     return number, checked_record(task, (folder / PRIVACY_FILE).read_bytes())
+
+
+def _require_to_come(task: Task, batch: int, found: dict[str, Any]) -> None:
+    """Raise if a batch without a result will not get one: numbers only grow."""
+    if batch in found["kept"] and task.adds_dummies:
+        raise DataError(f"batch {batch} has no result: no report in it is valid and new")
+    if batch in found["kept"]:
+        what = f"the analyzer keeps batch {batch}: too few of its reports are honest for certain; "
+        what += "its valid ones count with a later batch: leave --batch out"
+        raise DataError(what)
+    if batch < max(found["batches"], default=0):
+        known = ", ".join(map(str, found["batches"]))
+        raise DataError(f"there is no result of batch {batch}: choose one of {known}")
 
 
 def _awaited(task: Task) -> str:

@@ -471,7 +471,8 @@ class Task:
         """
         reader = Reader(data, "task", Fault.OPERATOR)
         if reader.uint(2) != VERSION:
-            raise reader.error("it is of another version: update shuffledp", Reason.MISMATCH)
+            what = "it is no task, or of another version: give task.bin, or update shuffledp"
+            raise reader.error(what, Reason.MISMATCH)
         read: dict[str, Any] = {name: getattr(reader, kind)(size) for name, kind, size in _FIELDS}
         read["operator_key"] = reader.take(KEY_BYTES)
         extensions, texts = Reader(reader.opaque(2), "task's extensions", Fault.OPERATOR), {}
