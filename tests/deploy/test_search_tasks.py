@@ -98,6 +98,13 @@ def test_each_round_states_the_guarantee_of_the_whole_search(search):
     assert known.epsilon_upper > 1.2 * plan.guarantee.epsilon_upper
 
 
+def test_a_larger_batch_of_one_round_proves_no_more_of_all_rounds():
+    """Only devices that send in every round count, and another round may be the smallest batch."""
+    least = FIRST.guarantee()
+    assert FIRST.guarantee(2 * NUM_USERS) == least
+    assert FIRST.guarantee(NUM_USERS // 2).epsilon_upper > least.epsilon_upper
+
+
 def test_a_device_cannot_be_told_by_the_size_of_its_reports():
     codec, law = FIRST.asked.codec, FIRST.asked.randomizer
     both = law.randomize(np.array([0, law.domain_size]), Entropy.from_seed(1))

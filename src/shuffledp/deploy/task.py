@@ -367,10 +367,13 @@ class Task:
         """Return the guarantee among honest reports, by default of the smallest batch.
 
         Epsilon is a proved upper bound at the task's delta. With a shuffler's dummies it does not
-        depend on the number.
+        depend on the number. Of a round of a search it holds for all rounds, any of which may be
+        the smallest batch.
         """
         law, delta = self.asked.randomizer.profile, float(self.delta)
         honest = self.num_honest if num_honest is None else num_honest
+        if self.asked.search is not None:
+            honest = min(honest, self.num_honest)
         if self.dummies is None:
             return account(law, num_users=honest, delta=delta)
         if self.adds_dummies and self.asked.rounds > 1:
