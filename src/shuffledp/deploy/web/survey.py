@@ -24,7 +24,7 @@ from shuffledp.deploy.web.pages import language_of, page_of, pages_app
 from shuffledp.report.formatting import best_guess, given, odds_factor
 
 #: Kinds of questions that a page can ask.
-KINDS: Final = ("frequencies", "mean", "distribution", "answer-sets")
+KINDS: Final = ("frequencies", "mean", "answer-sets")
 
 # Texts that the page shows later.
 _SAID: Final = (
@@ -71,7 +71,7 @@ class Survey:
             if asked.question.kind not in KINDS:
                 raise ParameterError(
                     f"task {name!r} asks for {asked.question.kind}, and a page can ask for one of "
-                    f"{', '.join(KINDS)}: use the device client for it"
+                    f"{', '.join(KINDS)}: use the device client for it, shuffledp send"
                 )
             if math.isinf(asked.randomizer.epsilon0) or task.num_slots > 1:
                 what = "sends answers without noise" if task.num_slots == 1 else "sends dummies"
@@ -127,10 +127,8 @@ def question_facts(task: Task) -> dict[str, Any]:
     """Return the question of a task for the page, and the URL of the task for its client."""
     asked, particulars = task.asked, task.asked.question.to_json_dict()
     labels, low, high = list(asked.question.labels), None, None
-    edges: Any = particulars.get("edges")
-    if asked.question.kind in ("mean", "distribution"):
-        low, high = edges[:: len(edges) - 1] if edges else (particulars["low"], particulars["high"])
-        labels = []
+    if asked.question.kind == "mean":
+        labels, low, high = [], particulars["low"], particulars["high"]
     shown = "number" if not labels else "radio" if len(labels) <= _MOST_LISTED else "select"
     return {
         "url": f"{task.shuffler_url.rstrip('/')}/tasks/{task.task_id.hex()}",
