@@ -97,7 +97,7 @@ def learn_handed_out(store: Any, path: Path) -> None:
 
 
 def tell_handed_out(store: Any, number: int) -> None:
-    """Tell the other processes of a store that a batch may have been handed out."""
+    """Note in a store, for its other processes, that a batch may have been handed out."""
     with store.transaction():
         store.set_fact(HANDED_OUT, max(number, store.fact(HANDED_OUT) or 0))
 

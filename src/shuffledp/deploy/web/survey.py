@@ -125,7 +125,8 @@ def texts() -> dict[str, Any]:
 
 def question_facts(task: Task) -> dict[str, Any]:
     """Return the question of a task for the page, and the URL of the task for its client."""
-    asked, particulars = task.asked, task.asked.question.to_json_dict()
+    asked = task.asked
+    particulars: dict[str, Any] = asked.question.to_json_dict()
     labels, low, high = list(asked.question.labels), None, None
     if asked.question.kind == "mean":
         labels, low, high = [], particulars["low"], particulars["high"]
