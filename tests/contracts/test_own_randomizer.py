@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from shuffledp.amplification.clones_and_families import attack_atoms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
@@ -138,18 +139,40 @@ def test_it_is_written_in_forty_lines():
     assert len(code) <= 40
 
 
+def halved_attack(self):
+    atoms = attack_atoms(self.answer.profile)
+    silence = [BlanketAtom(mass=0.5, ratio0=1.0, ratio1=1.0)]
+    return (*(replace(atom, mass=atom.mass / 2) for atom in atoms), *silence) if atoms else ()
+
+
+def merged_attack(self):
+    """State the attack that no longer tells the two rarest kinds of reports apart."""
+    first, second, *rest = halved_attack(self) or (None, None)
+    if first is None:
+        return ()
+    mass = first.mass + second.mass
+    means = [
+        (first.mass * getattr(first, name) + second.mass * getattr(second, name)) / mass
+        for name in ("ratio0", "ratio1")
+    ]
+    return BlanketAtom(mass=mass, ratio0=means[0], ratio1=means[1]), *rest
+
+
+@pytest.mark.parametrize("attack", [halved_attack, merged_attack])
 @pytest.mark.parametrize("check", CATEGORY_CHECKS)
-def test_it_passes_each_check(check):
-    CATEGORY_CHECKS[check](maker(SilentRandomizedResponse))
+def test_it_passes_each_check(check, attack):
+    CATEGORY_CHECKS[check](maker(profiled(attack=attack)))
 
 
 def test_it_passes_all_checks():
-    assert check_randomizer(maker(SilentRandomizedResponse)) == tuple(CATEGORY_CHECKS)
+    assert check_randomizer(maker(profiled(attack=halved_attack))) == tuple(CATEGORY_CHECKS)
+    passed = check_randomizer(maker(SilentRandomizedResponse))
+    assert set(CATEGORY_CHECKS) - set(passed) == {"attack-is-possible"}
 
 
 def test_a_randomizer_without_blanket_or_ratio_passes_what_applies():
     passed = check_randomizer(maker(LoudOrQuiet))
-    left_out = {"blanket-is-the-infimum", "blanket-means-are-one"}
+    left_out = {"attack-is-possible", "blanket-is-the-infimum", "blanket-means-are-one"}
     assert set(passed) == set(CATEGORY_CHECKS) - left_out
 
 
@@ -371,6 +394,16 @@ VIOLATIONS = [
         "blanket-is-the-infimum",  # one half of k-RR forgotten
         profiled(blanket=lambda self: self.answer.profile.blanket),
         "states the mass",
+    ),
+    (
+        "attack-is-possible",  # without the half that says nothing
+        profiled(attack=lambda self: attack_atoms(self.answer.profile)),
+        "tells more than its channel by",
+    ),
+    (
+        "attack-is-possible",
+        profiled(attack=lambda self: (BlanketAtom(mass=1.0, ratio0=1.5, ratio1=0.5),)),
+        "not 1",
     ),
     (
         "blanket-means-are-one",

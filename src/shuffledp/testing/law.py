@@ -245,6 +245,33 @@ def _snap(ratio: float) -> float:
     return float(f"{ratio:.9g}")
 
 
+def check_attack_is_possible(make: Make) -> None:
+    """Check that reports of three categories tell as much as the attack states, however merged.
+
+    No linear test of (law of all others, of the first, of the second) may tell more. Edges of the
+    zonoid of the exact law span the tests to ask (Koshevoy and Mosler, 1998).
+    """
+    for law in some(law for law in exact_laws(make) if law.randomizer.profile.attack):
+        attack = law.randomizer.profile.attack
+        stated = np.array([(a.mass, a.mass * a.ratio0, a.mass * a.ratio1) for a in attack])
+        total = stated.sum(axis=0)
+        demand(bool(np.allclose(total, 1.0, 1e-9)), f"the attack of {law} sums to {total}, not 1")
+        others = range(law.randomizer.domain_size)
+        asked = ([z, *pair] for pair in itertools.permutations(others, 2) for z in others)
+        excess = min(_excess(np.array(law.channel, float)[triple].T, stated) for triple in asked)
+        what = f"the attack of {law} tells more than its channel by {excess:.3g}: state the ratios"
+        demand(excess <= 1e-9, f"{what} of the laws of two categories to that of a third one")
+
+
+def _excess(exact: NDArray[np.float64], stated: NDArray[np.float64]) -> float:
+    """Return by how much some linear test gains more from one law than from another one."""
+    kinds = np.unique(exact.round(12), axis=0)
+    tests = np.cross(kinds[:, None], kinds).reshape(-1, 3)
+    tests /= np.abs(tests).max(axis=1, keepdims=True) + 1e-300
+    gains = (np.maximum(law @ tests.T, 0.0).sum(axis=0) for law in (stated, exact))
+    return float(np.subtract(*gains).max())
+
+
 def check_blanket_means_are_one(make: Make) -> None:
     """Check that mass times ratio sums to 1, as it does for two probability laws."""
     randomizers = [law for law, _ in laws(make)] + [make(k, 1.0) for k in (16, LARGE_K)]
