@@ -27,6 +27,7 @@ from shuffledp.network.run import (
     network_cautions,
     read_network,
 )
+from shuffledp.network.shuffler import NetworkShuffler
 from shuffledp.network.walk_accountant import NetworkMixing
 
 NUM_USERS = 90
@@ -142,6 +143,35 @@ def test_a_single_report_a_holder_speaks_for_everybody(mixing):
     sampling = np.sqrt(share * (1 - share) * (NUM_USERS - seen) / (seen * (NUM_USERS - 1)))
     assert abs(result.estimates.frequency[0] - share) < 8 * sampling
     assert result.estimates.standard_error[0] == pytest.approx(sampling, rel=0.3)
+
+
+@pytest.mark.parametrize("protocol", ["all", "single"])
+@pytest.mark.parametrize("epsilon0", [1.0, 14.0])
+def test_a_plan_expects_the_error_of_the_reports_that_are_handed_in(mixing, protocol, epsilon0):
+    plan = plan_of(mixing, rounds=30, protocol=protocol)
+    plan = plan.setting(QUESTION, epsilon0=epsilon0, delta=DELTA)
+    walk = NetworkShuffler(walk=mixing.walk, rounds=30, protocol=protocol)
+    p, q = plan.randomizer.support_probabilities
+    codes, entropy, errors = np.arange(NUM_USERS) % 2, Entropy.from_seed(3), []
+    for _ in range(400):
+        reports = plan.randomizer.randomize(codes, entropy).data
+        errors.append(((walk.shuffle(reports, entropy).reports == 0).mean() - q) / (p - q) - 0.5)
+    spread = np.sqrt(np.mean(np.square(errors)))
+    # Squares of 400 normal errors: four deviations of their root mean are 0.14.
+    assert plan.expected_standard_error == pytest.approx(spread, rel=0.14, abs=1e-3)
+    assert plan.frequent_error() == pytest.approx(spread, rel=0.14, abs=1e-3)
+    # The same law without a network, for as many users as reports are expected.
+    few = sdp.plan(QUESTION, num_users=plan.num_seen, epsilon0=epsilon0, delta=DELTA)
+    assert plan.largest_shift(3).tolist() == few.largest_shift(3).tolist()
+    assert (plan.num_seen == NUM_USERS) == (protocol == "all")
+
+
+def test_dummies_among_single_reports_are_refused(mixing):
+    law = DummyLaw.from_text("poisson:0.1")
+    with pytest.raises(ParameterError, match="displace answers"):
+        plan_of(mixing, rounds=3, protocol="single").setting(
+            QUESTION, epsilon0=4.0, delta=DELTA, dummies=law
+        )
 
 
 @pytest.mark.slow

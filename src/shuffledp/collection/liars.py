@@ -69,9 +69,9 @@ class Influenced:
         """Number of dishonest users in these statements; by default one of 100, at least 1."""
         return self.num_users // _ONE_OF or 1 if self.dishonest is None else self.dishonest
 
-    def _shift_by_one(self) -> Any:
+    def _shift_by_one(self: Any) -> Any:
         """Return the largest change of each estimate by one user, or of all estimates."""
-        return self.question.shift_by_one(self.randomizer, self.num_users)
+        return self.question.shift_by_one(self.randomizer, self.num_seen)
 
     def largest_shift(self, num_dishonest: SupportsIndex) -> Floats:
         """Return the largest change of each estimate that dishonest users can make.

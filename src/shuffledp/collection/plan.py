@@ -129,13 +129,24 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
             )
 
     @property
+    def num_seen(self) -> int:
+        """Number of users whose reports are expected to be released: nearly always all."""
+        return getattr(self.shuffling, "expected_released", self.num_users)
+
+    def _with_unseen(self, error: float, spread: float) -> float:
+        """Return an error among `num_seen` users as one about all, of values of this variance."""
+        unseen = spread * (1.0 / self.num_seen - 1.0 / self.num_users)
+        return math.hypot(error, math.sqrt(unseen))
+
+    @property
     def expected_standard_error(self) -> float:
         """Standard error of an estimate about these users: randomization alone, values held fixed.
 
-        In the case named by ``question.expected_for``, as ``standard_error`` of a result, and with
-        the error due to dummies.
+        In the case named by ``question.expected_for``, as ``standard_error`` of a result, with the
+        error due to dummies, and to reports of which a shuffle releases only a sample.
         """
-        return self.question.expected_error(self.randomizer, self.num_users, self.dummies)
+        error = self.question.expected_error(self.randomizer, self.num_seen, self.dummies)
+        return self._with_unseen(error, self.question.expected_spread)
 
     @property
     def worst_standard_error(self) -> float | None:
@@ -183,9 +194,9 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
 
     def _local_epsilon(self) -> float:
         """Return the epsilon0 at which reports without dummies have the same error."""
-        if not self.dummies:
-            return self.randomizer.epsilon0
         make, own = self._makers[self.randomizer.name], self.expected_standard_error
+        if own == self._alone(self.randomizer):
+            return self.randomizer.epsilon0
         return last_above_first_below(
             lambda epsilon0: self._alone(make(epsilon0)), own, _LEAST_EPSILON0, LARGEST_EPSILON0
         )[1]
@@ -219,7 +230,9 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         For this plan or an alternative; None for means.
         """
         law, dummies = (choice or self).randomizer, (choice or self).dummies
-        return self.question.frequent_error(law, self.num_users, self.frequency, dummies)
+        found = self.question.frequent_error(law, self.num_seen, self.frequency, dummies)
+        share = 0.5 if self.frequency is None else self.frequency
+        return None if found is None else self._with_unseen(found, share * (1.0 - share))
 
     @property
     def local_frequent_error(self) -> float | None:

@@ -20,7 +20,7 @@ from shuffledp.collection.shuffling import Concealment, Stage
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
@@ -70,6 +70,11 @@ class NetworkShuffling:
     ) -> Guarantee:
         """Return the central guarantee of the hand-ins, if all users answered."""
         users = self.mixing.walk.num_users
+        if dummies is not None and self.protocol == "single":
+            raise ParameterError(
+                f"dummies = {dummies} with protocol = 'single' would displace answers, since every "
+                "user hands in one report: use protocol 'all'"
+            )
         if num_users != users:
             raise DataError(
                 f"{num_users:,} people answered and the network has {users:,} users: give every "
@@ -78,6 +83,13 @@ class NetworkShuffling:
         asked: Any = {"delta": delta, "protocol": self.protocol, "dummies": dummies}
         bound = self.mixing.epsilon(profile, rounds=self.rounds, with_lower=with_lower, **asked)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
+
+    @property
+    def expected_released(self) -> int:
+        """Number of reports to expect at the analyzer once the walk has mixed."""
+        law, users = self.mixing.graph.stationary_law(), self.mixing.graph.num_users
+        is_single = self.protocol == "single"  # a holder of several hands in one
+        return round(float((1.0 - (1.0 - law) ** users).sum())) if is_single else users
 
     def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
         """Return a shuffle in memory, which carries each report along its walk."""
