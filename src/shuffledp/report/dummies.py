@@ -32,9 +32,10 @@ def without_dummies(found: Guarantee | None) -> str:
     """Return the guarantee of reports that are shuffled without dummies, as a clause."""
     if found is None or math.isinf(found.epsilon_upper):
         return "no finite epsilon, if the reports are shuffled and no dummies added"
+    each = " in each round" if found.rounds > 1 else ""
     return (
         f"{wording.guarantee_text(found)}, if the reports are shuffled, no dummies added, and "
-        f"{counted(found.num_users, 'user')} honest"
+        f"{counted(found.num_users, 'user')} honest{each}"
     )
 
 
