@@ -151,6 +151,19 @@ def test_a_marker_that_says_nothing_is_none(tmp_path, text):
     refused(target, "is not overwritten")
 
 
+def test_a_marker_removes_nothing_outside_its_folder(tmp_path):
+    """A folder may come from anybody, and with it the list of its files."""
+    target, victim = earlier_results(tmp_path / "results"), tmp_path / "thesis.tex"
+    victim.write_text("years of work")
+    listed = json.loads((target / MARKER_FILE).read_text())
+    listed["files"] |= {"../thesis.tex": [0, 0], str(victim): [0, 0]}
+    (target / MARKER_FILE).write_text(json.dumps(listed))
+    with results_folder(target, overwrite=True) as folder:
+        (folder / "estimates.csv").write_text("new")
+    assert victim.read_text() == "years of work"
+    assert leftovers(tmp_path) == ["results", "thesis.tex"]
+
+
 def test_a_result_that_was_edited_is_kept(tmp_path):
     target = earlier_results(tmp_path / "results")
     (target / "deep" / "report.html").write_text("with my remarks")

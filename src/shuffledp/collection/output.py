@@ -188,20 +188,21 @@ def _require_free(target: Path, *, overwrite: bool) -> None:
 
 
 def _require_own(folder: Path, named: Path) -> list[str]:
-    """Return the files of earlier results, unchanged; raise if anything else is there."""
+    """Return the files of earlier results, unchanged, and the marker; raise at any other file."""
     try:
         written = dict(json.loads((folder / MARKER_FILE).read_bytes())["files"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise OutputError(
             f"folder {named} is not overwritten, as it has no {MARKER_FILE}: choose another"
         ) from None
-    for name, state in sorted(_files(folder).items()):
+    found = _files(folder)
+    for name, state in sorted(found.items()):
         if name != MARKER_FILE and written.get(name) != state:
             raise OutputError(
                 f"folder {named} is not overwritten: {name!r} is no result, or was changed: "
                 "choose another"
             )
-    return list(written)
+    return list(found)  # not all that are listed: the marker may be anybody's
 
 
 def _files(folder: Path) -> dict[str, list[int]]:
@@ -228,7 +229,7 @@ def _move_into_place(partial: Path, target: Path) -> None:
     except BaseException:
         old.rename(target)
         raise
-    _remove(old, [*own, MARKER_FILE])
+    _remove(old, own)
 
 
 def _remove(folder: Path, files: Iterable[str]) -> None:
