@@ -161,6 +161,12 @@ def test_a_trusted_curator_draws_whole_laplace_noise(k, scale, share):
     assert planned(k, epsilon=2000.0).central_model.standard_error_at_same_epsilon > 0.0
 
 
+def test_without_any_loss_a_trusted_curator_learns_nothing():
+    plan = sdp.plan(sdp.Categories([1, 2]), num_users=9, epsilon0=0.0, delta=1e-6, frequency=0.5)
+    assert plan.central_model.standard_error_at_same_epsilon == math.inf
+    assert "with a trusted curator" in str(plan)
+
+
 def test_the_same_error_without_a_shuffler():
     plan = planned(max_epsilon0=8.0)
     epsilon = plan.local_model.epsilon_for_same_error

@@ -345,7 +345,7 @@ def central_model(
         )
         return ModelComparison(
             epsilon_for_same_error=loss,
-            standard_error_at_same_epsilon=deviation / spread / num_users,
+            standard_error_at_same_epsilon=deviation / spread / num_users if spread else math.inf,
             mechanism=f"discrete Laplace noise of scale {scale:g}/epsilon on the totals of a "
             "trusted curator, less what is known to be wrong with their sum",
         )
