@@ -123,7 +123,7 @@ def test_users_dummies_walk_like_reports(tmp_path, mixing):
 def test_laws_of_dummies_that_no_network_knows(mixing):
     exchange = plan_of(mixing, 30)
     table = {"epsilon0": 3.0, "delta": DELTA, "dummies": DummyLaw.from_text("laplace:2.0:20")}
-    with pytest.raises(ParameterError, match="not accounted for with the network shuffler"):
+    with pytest.raises(ParameterError, match="by the shuffler, are not accounted for with"):
         exchange.setting(QUESTION, **table)
     with pytest.raises(ParameterError, match="answers from a list, not for mean"):
         exchange.setting(sdp.Mean(0, 1), **table)

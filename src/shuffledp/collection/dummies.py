@@ -88,7 +88,7 @@ def require_possible(laws: Laws, shuffling: Any) -> None:
     """Raise if there are dummies that the guarantee of the shuffle does not account for."""
     if laws and laws[0].sender not in getattr(shuffling, "dummy_senders", ()):
         raise ParameterError(
-            f"dummies = {laws[0]} are the {laws[0].sender}', and not accounted for with the "
+            f"dummies = {laws[0]}, by the {laws[0].sender}, are not accounted for with the "
             f"{shuffling.name} shuffler: plan without them, or for the uniform shuffler"
         )
 
