@@ -157,8 +157,8 @@ def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
         try:
             accounts.append(release.account(adversary))
         except (ShuffledpError, ArithmeticError, MemoryError) as error:
-            who = f"an adversary can guess who knows {whose} answer"
-            notes.append(f"What {who} could not be computed: {error}.")
+            whom = f"an adversary who knows {whose} answer"
+            notes.append(f"The success probability of {whom} could not be computed: {error}.")
     if result.dummies:
         notes.append(_DUMMIES)
     return RunLeakage(accounts=tuple(accounts), notes=tuple(notes))

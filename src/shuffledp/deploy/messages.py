@@ -300,7 +300,7 @@ def decode_answers(body: bytes, number: int) -> list[Answer]:
         raise reader.error(f"{len(body):,} bytes for {number:,} reports")
     unknown = set(body) - set(Answer)
     if unknown:
-        raise reader.error(f"{min(unknown)} says nothing known: update shuffledp", Reason.MISMATCH)
+        raise reader.error(f"answer {min(unknown)} is unknown: update shuffledp", Reason.MISMATCH)
     return [Answer(each) for each in body]
 
 
@@ -388,7 +388,7 @@ class Batch:
     ) -> Self:
         """Return the batch if the shuffler of this task has signed it; raise otherwise."""
         reader = Reader(data, "batch", Fault.SHUFFLER)
-        wrong = "it is no batch of this version, or has dummies where the task has none, or has not"
+        wrong = "it is no batch of this version, or only one of batch and task has dummies"
         reader.expect(_DUMMIES_MAGIC if has_dummies else _BATCH_MAGIC, wrong, Reason.MISMATCH)
         reader.expect(task_id, "it is of another task", Reason.MISMATCH)
         first, last, number, size = (reader.uint(4) for _ in range(4))

@@ -133,7 +133,7 @@ class PostgresDatabase:
                 self.change(statement)
             self.set_fact("version", layout.version)
             if self.fact("collection") != collection:
-                raise DataError(f"the database has a {self._kind} of another task's: name another")
+                raise DataError(f"the database has a {self._kind} of another task: name another")
 
     @contextmanager
     def _told(self) -> Iterator[None]:
