@@ -1,7 +1,8 @@
 """The command group, and the one place where errors become a line on stderr and an exit code.
 
-Exit codes: 0 success, also if results are written but cannot be printed; 2 refused or failed;
-130 Ctrl-C; 141 the reader of stdout is gone; 143 SIGTERM.
+Exit codes: 0 success, also if results are written but cannot be printed; 1 a server's
+background work failed; 2 refused or failed; 130 Ctrl-C; 141 the reader of stdout is gone;
+143 SIGTERM.
 """
 
 import gc

@@ -76,7 +76,7 @@ def _right_guess(randomizer: Any, k: int) -> float:
 def plan_cautions(
     epsilon: float, delta: float, num_users: int, local: WithoutShuffler
 ) -> tuple[str, ...]:
-    """Return warnings about weak promises, none of which is refused."""
+    """Return warnings about a guarantee that promises little; the plan is still made."""
     found = []
     if epsilon > _LARGE_EPSILON:
         found.append(

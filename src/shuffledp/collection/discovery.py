@@ -65,7 +65,7 @@ def discover(
             codes(own[start : start + _BLOCK], bins, depth, asked.num_bins)
             for start in range(0, len(own), _BLOCK)
         )
-        # Blocks of a stream use the same random words each time: each round has its own stream.
+        # Block i of a stream has the same random words each time: each round has its own stream.
         counts = collect(blocks, num_users=len(own), entropy=entropy.spawn())
         more = getattr(counts, "num_dummies", 0)
         before, dummies_before, _ = released

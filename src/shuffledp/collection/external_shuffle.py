@@ -63,7 +63,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         self._file: IO[bytes] | None = None
         #: Size of the scratch file; 0 while all rows are in memory.
         self.scratch_bytes = 0
-        # For each batch in the file, the first and last rows of its buckets in the file.
+        # For each batch, the rows of the file at which its buckets start, and the last one ends.
         self._batch_offsets: list[NDArray[np.int64]] = []
         self._is_taking_rows = True
 
@@ -109,7 +109,7 @@ class ExternalShuffle(AbstractContextManager["ExternalShuffle"]):
         needed = self.scratch_bytes + split.nbytes
         try:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115  # `close` does
+                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115  # see `__exit__`
             self._file.write(as_bytes(split).data)
             self._file.flush()
         except OSError as error:

@@ -257,7 +257,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
 
         For each epsilon: the errors of the chosen randomizer and of the runner-up, if there is one;
         infinite if nothing can be estimated. Empty unless the plan is for a uniform shuffle to a
-        target. Costs four plans for two randomizers.
+        target. Costs five plans for two randomizers.
 
         Examples
         --------

@@ -86,7 +86,7 @@ def plan(
 
     Parameters
     ----------
-    question : Categories, Mean, VectorMean or AnswerSets
+    question : Question
         The question.
     num_users : int
         Number of honest users n whose reports are shuffled together, at least 1.

@@ -44,7 +44,8 @@ class Concealment:
 
     #: Law of the place at which the report of the least hidden user is released.
     places: Callable[[], Floats] | None = None
-    #: Law of the number of others who hide that report, or each other's probability, rounded down.
+    #: Law of the number of users who hide that report, or the probability that each of them does,
+    #: rounded down.
     crowd: Callable[[], "CrowdLaw | Floats | None"] | None = None
     #: Upper bound on the probability that the crowd's law does not hold.
     failure: float = 0.0

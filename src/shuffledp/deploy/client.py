@@ -361,7 +361,7 @@ def default_store(task: Task) -> Path:
 
 
 def fleet_turns(task: Task, num_values: int) -> NDArray[np.uint64]:
-    """Return the round that each simulated device answers, from a secret of this user's own.
+    """Return the round that each simulated device answers, from a secret of this machine's user.
 
     The secret is kept in the default store, so that all rounds use the same draws.
     """

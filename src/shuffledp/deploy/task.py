@@ -351,10 +351,9 @@ class Task:
     def release(self, num_honest: int) -> Composable:
         """Return a batch as an entry of a ledger, by the honest reports of its smallest part.
 
-        For a search with dummies it covers one round.
-
-        A shuffler's dummies need no other report, honest or not. If devices send dummies, delta
-        covers the probability that one draws more than it may send, up to an epsilon of 44 in all.
+        For a search with dummies it covers one round. A shuffler's dummies need no other report,
+        honest or not. If devices send dummies, delta covers the probability that one draws more
+        than it may send, up to an epsilon of 44 in all.
         """
         users = 1 if self.adds_dummies else num_honest
         profile = self.asked.randomizer.profile

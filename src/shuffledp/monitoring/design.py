@@ -125,11 +125,10 @@ class PredrawnSigns(SignLaw):
 
     Otherwise uniform. The j-th increment that is not 0 is reported times sign j. T is
     ``coin_threshold``; the likely patterns have at most tau = ``radius`` minus signs. With B of
-    these the loss of all reports of a client is exactly ln(1 + p 2^k / ((1 - p) B)),
-    the mean of the product of i signs p / B times the coefficient of z^tau in
-    (1 - z)^(i - 1) (1 + z)^(k - i), and so the gap p C(k-1, tau) / B;
-    the radius maximises it, and no exchangeable law of the same loss has a larger gap. For
-    epsilon0 above 44.4 + k ln 2 the law no longer changes. Ours,
+    these the loss of all reports of a client is exactly ln(1 + p 2^k / ((1 - p) B)), the mean of
+    the product of i signs p / B times the coefficient of z^tau in (1 - z)^(i - 1) (1 + z)^(k - i),
+    and so the gap p C(k-1, tau) / B; the radius maximises it, and no exchangeable law of the same
+    loss has a larger gap. For epsilon0 above 44.4 + k ln 2 the law no longer changes. Ours,
     docs/results/monitoring.md, after the idea of FutureRand (Ohrimenko, Wirth, Wu,
     arXiv:2112.12279).
     """

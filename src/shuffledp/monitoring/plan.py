@@ -235,7 +235,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     DomainError
         If the domain cannot be used.
     InfeasibleTargetError
-        If the central guarantee needs more dummies than a table has.
+        If the central guarantee needs more dummies than the table of a law can hold.
 
     Notes
     -----

@@ -7,17 +7,17 @@ order in which reports arrive.
 
 With c = L / gap let f^ = c sum of a_v U_v be a linear estimate. With r_2 the mean of the product of
 two different signs, Var f^ is at most (n / L) c^2 [sum a_v^2 + r_2 sum over levels of max Q_h] for
-r_2 >= 0, and (n / L) c^2 (1 - r_2) sum a_v^2 for r_2 < 0. max Q_h is 0 for
-online least squares, and 2 P_h N_h for smoothed counts, P_h and -N_h being the largest and the
-least weight of the level. With values of several bits sum a_v^2 is multiplied by the encoding's
+r_2 >= 0, and (n / L) c^2 (1 - r_2) sum a_v^2 for r_2 < 0. max Q_h is 0 for online least squares,
+and 2 P_h N_h for smoothed counts, P_h and -N_h being the largest and the least weight of the level.
+With values of several bits sum a_v^2 is multiplied by the encoding's
 variance factor, the pairs are not.
 
 A band for all periods reaches Sidak's quantile, which holds whatever the correlations of the
 errors, and is at most 2 % above that of a tree's largest error (simulated, up to 4,096 periods).
 
 *Proof of the variance.* One user's part at level h is c sum of a_j u_j with u_j^2 = 1 and
-E u_i u_j = r_2 s_i s_j: its second moment is (c^2/L) sum over h of (sum a_j^2 + r_2 Q_h). For
-r_2 < 0, -Q_h <= sum a_j^2.
+E u_i u_j = r_2 s_i s_j: its second moment is (c^2/L) sum over h of (sum a_j^2 + r_2 Q_h), where Q_h
+is the sum of a_i a_j s_i s_j over i != j. For r_2 < 0, -Q_h <= sum a_j^2.
 
 *Proof of the errors.* f^_t is a sum of independent parts, one a user, at most c A_t: a block of
 height m has 2^(m-q) nodes of height q with weights 2^q/(2^(m+1) - 1). Means are 0 or 1. Bernstein
@@ -46,9 +46,8 @@ the peak, and max Q_h = 0. For smoothed counts the parts X, Y up to the path and
 Y^2 at most their sums of squares, so Q_h <= 2 X Y <= 2 P_h N_h; a user who is on from one node to
 the other attains it.
 
-Proved errors are Theorem 6 of
-Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, "Amplification by Shuffling", SODA
-2019, arXiv:1811.12469v2, with constants.
+Proved errors are Theorem 6 of Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta,
+"Amplification by Shuffling", SODA 2019, arXiv:1811.12469v2, with constants.
 """
 
 import math

@@ -229,7 +229,7 @@ class Graph:
         """
         from scipy.sparse.csgraph import connected_components
 
-        # In the order of first users.
+        # Components are numbered in the order of their first users.
         _, found = connected_components(self.matrix(), directed=False)
         sizes = np.bincount(found)
         rank = np.empty(sizes.size, dtype=np.int32)

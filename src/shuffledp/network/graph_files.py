@@ -51,8 +51,8 @@ def read_graph(path: str | PathLike[str], *, ids: Sequence[str] | None = None) -
     ------
     DataError
         If the file cannot be read, names somebody by a text for a missing name such as ``nan`` or
-        ``NA``, has weights or other further columns, a negative number, or
-        with ``ids`` an edge names somebody unknown; the message counts them.
+        ``NA``, has weights or other further columns or a negative number, or, with ``ids``, has
+        an edge of somebody unknown; the message counts them.
     ParameterError
         If ``ids`` holds a label twice.
 

@@ -163,9 +163,9 @@ def relative_error(walk: RandomWalk, rounds: int) -> float:
     except for probabilities set to 0. All terms are non-negative, so relative errors do not grow by
     cancellation. In a round a term is multiplied by a number that was rounded once, is rounded
     itself, and goes through at most max degree additions, in whatever order: at most max degree + 2
-    factors within [1 - u, 1 + u], u = 2^-53. (Nothing is denormal: the rest of 2^-53 / 2^31
-    times 1e-280 is not.) With k factors in all and k u <= 1/4, their product is in [1 - k u, e^(k
-    u)], which is in [1 - 2 k u, 1 + 2 k u] together with its inverse.
+    factors within [1 - u, 1 + u], u = 2^-53. (No product is denormal: each
+    is at least 1e-280 * 2^-53 / 2^31.) With k factors in all and k u <= 1/4, their product is in
+    [1 - k u, e^(k u)], which is in [1 - 2 k u, 1 + 2 k u] together with its inverse.
     """
     greatest = int(walk.graph.degrees.max())
     error = rounds * (greatest + 3) * 2.0**-52

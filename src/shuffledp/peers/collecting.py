@@ -208,7 +208,6 @@ def collection_result(
         facts=exchange_account.exchange_facts(
             exchange, profile, guarantee, graph_name=graph_name, collected=collected
         ),
-        # Inference on the registered users depends on the order in which reports arrived.
         shuffling=FinishedShuffling(
             name="network",
             account=lambda profile, delta: exchange.guarantee(profile, delta=delta),

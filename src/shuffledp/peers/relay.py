@@ -176,10 +176,7 @@ class Relay(Database):
         self.change(query, (recipient, self.round_number))
 
     def _require_allowed(self, batch: Batch, neighbours: tuple[int, ...]) -> None:
-        """Raise unless the batch has the terms' number of letters, all to registered neighbours.
-
-        And a code for each of these; its content is between the two.
-        """
+        """Raise unless neighbours get all letters, each the terms' number, and one code each."""
         sender, each = batch.sender, self.terms.per_neighbour
         to = Counter(letter.recipient for letter in batch.letters)
         for what, number, expected in (

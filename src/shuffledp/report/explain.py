@@ -79,10 +79,8 @@ def read_record(
 def _form(template: str, record: Mapping[str, Any]) -> str:
     """Return a form filled from a record, with unknown values marked."""
     guarantee, name = record["guarantee"], str(record.get("randomizer", TO_FILL_IN))
-    is_bare, shuffle = (
-        record["epsilon0"] in {None, math.inf},
-        shuffle_words(str(record["shuffler"])).notice,
-    )
+    is_bare = record["epsilon0"] in {None, math.inf}
+    shuffle = shuffle_words(str(record["shuffler"])).notice
     # Local loss of one report, and of all reports of a user if the question has rounds.
     loss = None if is_bare else float(record["epsilon0"])
     sent = int(guarantee.get("rounds", 1)) if "discovery" in record else 1

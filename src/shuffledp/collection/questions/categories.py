@@ -42,7 +42,7 @@ class Categories(question.Shares):
         The possible answers, at least two, all different; each becomes a label, 1 as ``"1"``.
     own : tuple of callables
         Randomizer classes that are not registered, to choose among instead; each is called with
-        ``k`` and ``epsilon0``.
+        ``domain_size`` and ``epsilon0``.
 
     Raises
     ------

@@ -300,7 +300,7 @@ class HeavyHitters(question.Shares):
     ) -> dict[str, Any]:
         """Return the number of users who force a false text, and the share found despite liars."""
         rounds = self._planned(*of)
-        if estimates is not None:  # whose least counts hold all that crowded a text out
+        if estimates is not None:  # their least counts allow for prefixes that did not fit
             done = self._done(of[0], estimates.discovery.rounds, of[2])
             rounds[: len(done)] = done
         enough, (law, _) = forcing(rounds), rounds[0]

@@ -97,7 +97,7 @@ class Question(Protocol[Estimates_co]):
 
     @property
     def num_rounds(self) -> int:
-        """Number of such rounds; otherwise 1."""
+        """Number of rounds of its own; 1 if it has none."""
         return 1
 
     @property
@@ -287,7 +287,7 @@ class Shares(Question[FrequencyEstimates]):
 
     @property
     def expected_spread(self) -> float:
-        """Variance of an answer that one user in k gives, the root mean square over all answers."""
+        """Variance of one user's indicator of an answer, if one user in k gives that answer."""
         return (len(self.labels) - 1.0) / len(self.labels) ** 2
 
     def frequent_error(

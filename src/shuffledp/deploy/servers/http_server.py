@@ -332,7 +332,7 @@ def listen(host: str, port: int) -> socket.socket:
     # With the protocol named, asyncio sends small answers at once; otherwise each waits 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        # A relay that was killed must be able to return to the same port at once.
+        # A server that was killed must be able to return to the same port at once.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(_MOST_PENDING)

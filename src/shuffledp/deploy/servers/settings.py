@@ -415,9 +415,9 @@ def rotate(folder: Path, now: float) -> tuple[range, SealKey | None]:
     """Make the analyzer's next key, and keys of epochs as far as possible; sign the lists.
 
     The analyzer's is used from the second epoch to begin from now, so that the lists are with both
-    servers in time and each epoch has one key. Return the epochs with new keys
-    and the analyzer's new key; None if one is to come already, or no epoch is left. Private keys
-    are on disk before the lists name them. A run that was interrupted can be repeated.
+    servers in time and each epoch has one key. Return the epochs with new keys and the analyzer's
+    new key; None if one is to come already, or no epoch is left. Private keys are on disk before
+    the lists name them. A run that was interrupted can be repeated.
     """
     task, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     grace = ShufflerSettings.read(folder / "shuffler.toml").grace_seconds

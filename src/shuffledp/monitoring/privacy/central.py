@@ -60,8 +60,8 @@ def local_guarantee(profile: MonitoringProfile) -> Bound:
     -----
     The histories change at q_1, ..., q_m and at q_2, ..., q_(m+1), in opposite directions where
     they meet, m = min(k, 2^(L-1) - 1), and the reports are the changes of the one: the largest
-    ratio if densities fall with the number of errors, as in both protocols. In a
-    single period one history has a change, and the other none.
+    ratio if densities fall with the number of errors, as in both protocols. In a single period one
+    history has a change, and the other none.
 
     Values other than bits: if columns of a node are public, all may happen to be the same column,
     and a value that comes and goes is a bit there.

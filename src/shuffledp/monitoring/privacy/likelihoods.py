@@ -42,7 +42,7 @@ _MOST_ALTERNATING = 32
 _UNIT_ROUND_OFF = 2.0**-53
 
 # Smaller masses are left out: they have lost their relative accuracy, and all of them together
-# cannot matter (their number is added to delta by the caller's smallest answer).
+# cannot matter (`linear_delta` adds `_LEFT_OUT` for them).
 _SMALLEST_MASS = 1e-290
 
 
@@ -250,12 +250,10 @@ def has_higher_orders(profile: MonitoringProfile) -> bool:
 def higher_order_shift(
     profile: MonitoringProfile, crowd: Crowd, *, epsilon: float, tail: float, from_above: bool
 ) -> tuple[float, float]:
-    """Return a shift of the likelihoods' difference, rounded up.
+    """Return a shift of the likelihoods' difference, and the probability of too small a crowd.
 
-    And the probability of too small a crowd.
-
-    The parts beyond the shift have a mean of at most 2 tau together, given that the crowd is not
-    too small, which has at most this probability. The shift is infinite if none can be proved.
+    Both are rounded up. Unless the crowd is too small, the parts beyond the shift have a mean of at
+    most 2 tau together, tau = ``tail``. The shift is infinite if none can be proved.
 
     *Order two.* Gaussians of variance 1/N_h in place of the means A_hj of signs do not lower the
     moment generating function; the symmetric polynomial e_2 has the eigenvalues (k - 1)/2, once,
