@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from shuffledp.amplification.dummies import PairOfBins, pair_of_bins
+from shuffledp.amplification.dummies import PairOfBins, pair_of_bins, poisson_table
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
@@ -138,3 +138,9 @@ def test_a_named_method_is_one_without_dummies():
     named = account_delta(profile, num_users=5, epsilon=1.0, method="local", dummies=LAW)
     plain = account_delta(profile, num_users=5, epsilon=1.0, method="local", with_lower=False)
     assert named == plain
+
+
+def test_the_law_of_all_users_does_not_depend_on_the_decimals_of_the_program():
+    table = poisson_table(43.16, 7)
+    with localcontext(prec=3):
+        assert poisson_table(43.16, 7) == table
