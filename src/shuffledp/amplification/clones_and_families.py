@@ -20,7 +20,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
 
 The pair of Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.1) is a law of (B), too:
 pair mass 1/p and ratios (h, l), h = 2p^2/(p+1), l = 2p/(p+1). It comes from the clone law by
-spreading each atom, so its bound is never below `clones` (docs/results/clones.md).
+spreading each atom, so its bound is never below "clones" (docs/results/clones.md).
 
 Unary encodings (basic RAPPOR and OUE): blankets above, explicit data of the others below.
 

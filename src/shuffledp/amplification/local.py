@@ -39,7 +39,7 @@ may reveal the value with that probability.
    others'. Going from O to O~ changes E D by at most t (sup D - inf D). By post-processing sup D <=
    H(P~, Q~; e) <= (p - e)/(p + 1) and -inf D <= e - 1 + H(P~, Q~; e); together (1 + e)
    tanh(epsilon0/2).
-4. For P~, Q~ and others above omega the pure bounds apply: the proof of `clones` needs only an
+4. For P~, Q~ and others above omega the pure bounds apply: the proof of "clones" needs only an
    epsilon0-close pair and omega = max(P~, Q~)/p below the others' laws.
 """
 
