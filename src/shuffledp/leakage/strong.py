@@ -54,8 +54,6 @@ from shuffledp.leakage.counts.fullest_bin import excess_share
 from shuffledp.leakage.counts.others import Coins, Kind, Response
 from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
-_ULP = math.ulp(1.0)
-
 SOURCE = (
     "Jurado, Gonze, Alvim, Palamidessi, CSF 2023, hal-04349295v1, Section V, corrected and "
     "extended in the shuffledp documentation, results/leakage"
