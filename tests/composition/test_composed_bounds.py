@@ -396,3 +396,12 @@ def test_a_delta_next_to_one_composes_nothing(monkeypatch, profile, num_users):
     bound = (release * 10_000).delta(20.0)
     assert (bound.lower, bound.upper) == (pytest.approx(1.0, abs=1e-8), 1.0)
     assert bound.lower < 1.0
+
+
+@pytest.mark.parametrize(
+    "release", [StatedRelease(epsilon=50.0), ShuffledRelease(epsilon0=60.0, num_users=2)]
+)
+@pytest.mark.parametrize("delta", [math.nextafter(1.0, 0.0), 1.0 - 2.0**-50])
+def test_epsilon_at_a_delta_that_rounds_to_one(release, delta):
+    bound = (release * 2).epsilon(delta)
+    assert bound.lower == 0.0 < bound.upper

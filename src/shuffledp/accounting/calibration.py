@@ -1,9 +1,9 @@
 """Calibration: the extremal epsilon0, number of users or of rounds that meets a central target.
 
-Four numbers describe a collection, once or repeated: epsilon0, the number of users, the number
-of rounds, and the target (epsilon, delta). Given all but one, `calibrate` finds the last. Every
+Five numbers describe a collection, once or repeated: epsilon0, the number of users, the number of
+rounds, and epsilon and delta of the target. Given all but one, `calibrate` finds the last. Every
 answer has been checked with the accountant before it is returned: the target is met *at* the number
-given, not near it.
+returned, not near it.
 """
 
 import math

@@ -124,7 +124,7 @@ def _target(profile: LocalProfile, epsilon: float, delta: float) -> tuple[float,
 
 
 def _rough_scales(epsilon: float, delta: float) -> dict[str, float]:
-    """Return the scale of Laplace tables with no larger finite loss, and of a Gaussian law."""
+    """Return the scales of a Laplace table of finite loss epsilon, and of a Gaussian law."""
     laplace = 2.0 / min(epsilon, 1000.0)
     return {"laplace": laplace, "gaussian": math.sqrt(2.0) / gaussian_parameter(epsilon, delta)}
 

@@ -3,8 +3,7 @@
 A spender holds a lock on a file of its own beside the ledger, so that nobody else spends between
 reading and writing; the operating system releases it if the program is killed. The new ledger is
 written under another name, forced to disk, and renamed over the old one. So the file is complete at
-every moment, and a spending is on disk before `spend` returns. Publish after that, never
-before.
+every moment, and a spending is on disk before `spend` returns. Publish after that, never before.
 
 A checksum finds damage, such as a file cut short or edited by hand. It is no signature: a program
 that may write the file may also write a new checksum.

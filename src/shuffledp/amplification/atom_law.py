@@ -258,7 +258,7 @@ def _inverted(
 
 
 def _gaussian_epsilon(law: AtomLaw, num_users: int, delta: float) -> float:
-    """Return roughly the epsilon of a large crowd: sd(r0 - r1) sqrt(2 ln(1/delta) / n)."""
+    """Return roughly the epsilon of a large crowd: sd(r0 - r1) sqrt((2 ln(1/delta) - 4)/n)."""
     difference = law.ratios0 - law.ratios1
     variance = float(law.masses @ (difference * difference))
     return math.sqrt(variance * max(2.0 * -math.log(delta) - 4.0, 0.5) / num_users)

@@ -173,7 +173,7 @@ class BinaryRandomizedResponse:
         return max(self._tolerance * _LEAST_SLOPE, wide), max(most, wide)
 
     def _worst_sampled(self, epsilon: float) -> float:
-        """Return the number of ones with the largest delta among a few hundred, or fewer."""
+        """Return the number of ones with the largest delta among a hundred or so."""
         if epsilon >= self._epsilon0:
             return 0.0
         samples, zooms = _SAMPLES if self._width < WIDE_WIDTH else _FEW_SAMPLES

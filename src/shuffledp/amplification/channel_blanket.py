@@ -8,12 +8,11 @@ As e^(a - b) - 1 = (e^a - 1)(e^-b - 1) + (e^a - 1) + (e^-b - 1), M - 1 is, for a
 k rows over m outputs, one product of matrices of k by m and m by k. At some five or ten times the
 truth, a ceiling is enough to pass over most pairs of a channel whose rows are not alike.
 
-A randomizer given as a matrix: the blanket of its rows, for every pair of inputs.
-
-With omega = inf_x R_x each pair of inputs has the bound (Z) of `channel_rows`, in both orders; the
-guarantee is the largest of them. The matrix may be any: pairs need not be symmetric, and
-entries may be 0. Then omega is 0 there, the likelihood ratio of two inputs may be infinite, and the
-bound needs neither epsilon0 nor delta0 (compare Takagi, Liew, arXiv:2601.19154).
+*A randomizer given as a matrix.* With omega = inf_x R_x each pair of inputs has the bound (Z) of
+`channel_rows`, in both orders; the guarantee is the largest of them. The matrix may be any: pairs
+need not be symmetric, and entries may be 0. Then omega is 0 there, the likelihood ratio of two
+inputs may be infinite, and the bound needs neither epsilon0 nor delta0 (compare Takagi, Liew,
+arXiv:2601.19154).
 
 (Z) is convex in (P, Q) for a fixed omega, so a bound for all pairs of rows holds for inputs
 whose laws are mixtures of rows: they need no rows of their own, and lower no minimum.
@@ -56,10 +55,7 @@ def _blocks(*arrays: Floats) -> Iterator[list[Floats]]:
 
 
 def ceilings(channel: ChannelRows, num_users: int, epsilon: float) -> Floats:
-    """Return an upper bound on the blanket's bound for every ordered pair of inputs.
-
-    Rounded up.
-    """
+    """Return upper bounds on the blanket's bound, rounded up, for all ordered pairs of inputs."""
     ratio = math.exp(epsilon)
     found = _standing_out(channel.rows[:, channel.hidden == 0.0], ratio) + _SMALLEST
     with np.errstate(over="ignore"):

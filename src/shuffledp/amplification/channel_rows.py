@@ -3,8 +3,8 @@
 A channel is a local randomizer written out: rows are inputs, columns outputs, entries the
 probabilities Pr[output | input]. Entries of `ChannelRows` are within eight roundings of the exact
 law, relatively: an exact entry to a double, the sum of its row and the quotient are four, and rows
-that were divided by their sums before have four more. Minima are no worse. The laws of
-gains below allow for it.
+that were divided by their sums before have four more. Minima are no worse. The laws of gains below
+allow for it.
 
 *Gains*: the law of one report's gain G = r0 - e r1 for a pair of rows, rounded one way. Let P and Q
 be the rows of a pair, omega a measure on the outputs with total mass at most 1, and let every other
@@ -31,10 +31,9 @@ and 0 with the rest; take an output out of omega (then the victim's stands out).
 G; merge atoms to their mean. They bring any number of outputs to few atoms, and absorb round-off.
 
 *Attacks*, which no analysis of a channel can go below: all other users hold one input. For every
-choice of the victim's two inputs and the others' one, the divergence is (Z)
-with omega the row of the others, exactly. All choices are ranked by its
-central-limit value, and the first few are evaluated. The ranking proves nothing and need not: any
-data give a lower bound.
+choice of the victim's two inputs and the others' one, the divergence is (Z) with omega the row of
+the others, exactly. All choices are ranked by its central-limit value, and the first few are
+evaluated. The ranking proves nothing and need not: any data give a lower bound.
 """
 
 import math
@@ -284,7 +283,7 @@ def blanket_delta(
     *,
     width: float = 1e-7,
 ) -> Enclosure:
-    """Bound (Z) from above for the blanket of a channel."""
+    """Enclose an upper bound on (Z) for the blanket of a channel."""
     standing_out, masses, gains, error = _law(first, second, hidden, epsilon, 1.0)
     kept = _num_kept(masses, gains, num_users)
     standing_out += float(masses[kept:] @ gains[kept:]) * (1.0 + 4.0 * error)
@@ -311,10 +310,7 @@ def delta_of_rows(
     *,
     width: float = 1e-6,
 ) -> float:
-    """Bound from below the divergence of explicit data: all other users hold one input.
-
-    Rounded down.
-    """
+    """Return a lower bound on the divergence of explicit data: all other users hold one input."""
     proved, masses, gains, error = _law(first, second, others, epsilon, -1.0)
     kept = _num_kept(masses, gains, num_users)
     rare = float(masses[kept:].sum()) * (1.0 + 2.0 * error)
@@ -482,10 +478,7 @@ _MOST_RANKED = 2 * 10**7
 
 
 def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float:
-    """Return a delta that explicit data prove unavoidable.
-
-    Rounded down; 0 if nothing is proved.
-    """
+    """Return a delta that explicit data prove unavoidable, rounded down; 0 if none is proved."""
     channel = rows_of(profile)
     if epsilon >= channel.epsilon0:
         # The others hold an input that never sends the output: the victim stands out, whatever n.
@@ -495,10 +488,7 @@ def attack_delta(profile: LocalProfile, num_users: int, epsilon: float) -> float
 
 
 def attack_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float:
-    """Return an epsilon that explicit data prove unavoidable.
-
-    Rounded down; 0 if nothing is proved.
-    """
+    """Return an epsilon that explicit data prove unavoidable, rounded down; 0 if none is proved."""
     channel = rows_of(profile)
     if delta < channel.delta0 * (1.0 - 1e-9):
         raise OutOfRegimeError(

@@ -1,10 +1,10 @@
 """Any epsilon0-LDP randomizer: the stronger clone, evaluated from both sides.
 
 Each other user sends, with probability 2r, r = 1/(e^epsilon0 + 1), a report that is as likely to
-come from one input of the pair as from the other: pair reports of mass 2r with ratios
-(e^epsilon0, 1), nothing else. docs/results/clones.md proves that
-this dominates *every* epsilon0-LDP randomizer, from the blanket omega = max(R_x1, R_x1') /
-e^epsilon0 and convex order; the proof published with the bound (arXiv:2208.04591) was withdrawn.
+come from one input of the pair as from the other: pair reports of mass 2r with ratios (e^epsilon0,
+1), nothing else. docs/results/clones.md proves that this dominates *every* epsilon0-LDP randomizer,
+from the blanket omega = max(R_x1, R_x1') / e^epsilon0 and convex order; the proof published with
+the bound (arXiv:2208.04591) was withdrawn.
 
 k-ary randomized response: its own blanket above, explicit data of the others below.
 
@@ -20,7 +20,7 @@ Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3. The
 
 The pair of Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.1) is a law of (B), too:
 pair mass 1/p and ratios (h, l), h = 2p^2/(p+1), l = 2p/(p+1). It comes from the clone law by
-spreading each atom, so its bound is never below `clones` (docs/results/clones.md).
+spreading each atom, so its bound is never below "clones" (docs/results/clones.md).
 
 Unary encodings (basic RAPPOR and OUE): blankets above, explicit data of the others below.
 
@@ -42,11 +42,10 @@ outcome. The second is nearly the blanket's own law from moderate epsilon0 on.
 
 Source: Balle et al. 2019, arXiv:1903.02837v2, Lemma 5.3; docs/results/blankets.md.
 
-The same laws as lists of atoms, so that changes common to all laws, such as random participation,
-can change the list. The floats of a listed blanket are moved outward by more than
-their round-off, at most 8 units in the last place: masses down, the ratio p of the pair up by as
-much and more, weights p of neutral atoms down. None of it lowers a bound
-(docs/results/blankets.md, "Exact laws").
+*Lists of atoms* state the same laws for changes common to all, such as random participation. The
+floats of a listed blanket are moved outward by more than their round-off, at most 8 units in the
+last place: masses down, the ratio p of the pair up by as much and more, weights p of neutral atoms
+down. None of it lowers a bound (docs/results/blankets.md, "Exact laws").
 """
 
 import math
@@ -66,7 +65,7 @@ from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, 
 _K_RR = RandomizerFamily.K_RANDOMIZED_RESPONSE
 _UNARY = (RandomizerFamily.SYMMETRIC_UNARY, RandomizerFamily.OPTIMIZED_UNARY)
 
-# Widest end of delta that is computed.
+# No end of delta is wider than this, relative to epsilon.
 _WIDEST = 1e-2
 
 

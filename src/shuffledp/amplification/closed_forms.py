@@ -7,9 +7,9 @@ Write p = e^epsilon0, n for the number of users, e1 for the epsilon of a single 
   for *any* epsilon0-LDP randomizers, chosen adaptively, applied to shuffled data.
 - Feldman, McMillan, Talwar 2021, "Hiding Among the Clones", arXiv:2012.12803, Theorem 3.1. The
   paper prints ln(2/delta) in the regime and the authors' code has ln(4/delta); the stricter one is
-  required here. The pair of laws behind it is in `families`.
+  required here. Its pair of laws is in `clones_and_families`.
 - Feldman, McMillan, Talwar 2023, arXiv:2208.04591. Its erratum withdraws the proof for general
-  randomizers. The bound follows all the same, because the law of `clones` dominates every
+  randomizers. The bound follows all the same, because the law of "clones" dominates every
   epsilon0-LDP randomizer.
 - Balle, Bell, Gascon, Nissim 2019, "The Privacy Blanket of the Shuffle Model",
   arXiv:1903.02837v2, Section 5, with Hoeffding's and with Bennett's inequality. The constants of

@@ -142,13 +142,13 @@ def pair_of_bins(law: DummyLaw, num_users: int) -> PairOfBins:
     """Return (D1) of a law: of the shuffler's table, or of the sum of all users' Poisson laws."""
     if law.shape != POISSON:
         return PairOfBins(law.table)
-    table = poisson_table(law, num_users)
+    table = poisson_table(law.scale, num_users)
     return PairOfBins(table, missing=_POISSON_TAIL + len(table) / _POISSON_UNIT)
 
 
-def poisson_table(law: DummyLaw, num_users: int) -> list[int]:
-    """Return numerators of the probabilities of 0, 1, ... of all users' sum, over about 2^128."""
-    mean = _DECIMAL.multiply(Decimal(repr(law.scale)), num_users)
+def poisson_table(scale: float, num_users: int) -> list[int]:
+    """Return numerators, over about 2^128, of the law of all users' dummies in a bin: 0, 1, ..."""
+    mean = _DECIMAL.multiply(Decimal(repr(scale)), num_users)
     if mean > _MOST_POISSON:
         raise ParameterError(
             f"dummies: {mean:.6g} in each bin are above {_MOST_POISSON:,}: account for that many, "
@@ -161,8 +161,8 @@ def poisson_table(law: DummyLaw, num_users: int) -> list[int]:
     for i in range(start + 1, math.ceil(float(mean) + far) + 1):
         weights.append(_DECIMAL.divide(_DECIMAL.multiply(weights[-1], mean), Decimal(i)))
     total = functools.reduce(_DECIMAL.add, weights)
-    scale = _DECIMAL.divide(Decimal(_POISSON_UNIT), total)
-    return [0] * start + [int(_DECIMAL.multiply(each, scale)) for each in weights]
+    unit = _DECIMAL.divide(Decimal(_POISSON_UNIT), total)
+    return [0] * start + [int(_DECIMAL.multiply(each, unit)) for each in weights]
 
 
 def hidden_epsilon(epsilon0: float, epsilon: float) -> float:

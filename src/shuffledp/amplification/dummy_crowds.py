@@ -168,7 +168,7 @@ def _difference(law: DummyLaw, profile: LocalProfile, num_users: int) -> tuple[F
     Empty where it is too wide.
     """
     size, growth = profile.domain_size or 2, math.expm1(profile.epsilon0)
-    table = law.table or poisson_table(law, num_users)
+    table = law.table or poisson_table(law.scale, num_users)
     numbers = np.array([float(each) for each in table]) / float(sum(table))
     numbers = numbers[numbers > _RARE]  # those in the middle
     if 2 * numbers.size > _MOST_POINTS or num_users > _MOST_POINTS**2:

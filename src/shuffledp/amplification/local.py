@@ -11,18 +11,16 @@ A report that is sent with probability q only, by a coin that ignores the value,
 P and P': total variation is at most q. In terms of the delta0 of all this, which is q times that of
 a report sent, delta = delta0 + (q - delta0) (e^epsilon0 - e^epsilon)_+ / (e^epsilon0 + 1).
 
-Any (epsilon0, delta0)-LDP randomizer of which nothing else is known.
-
-The bound and its proof are ours. Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.8) has
-one of the same kind, with (1 + 1/(2p)) delta0 for each user where this has at most
-(2/p) tanh(epsilon0/2) delta0.
+*Any (epsilon0, delta0)-LDP randomizer* of which nothing else is known: bound and proof are ours.
+Feldman, McMillan, Talwar 2021 (arXiv:2012.12803, Theorem 3.8) has one of the same kind, with (1 +
+1/(2p)) delta0 for each user where this has at most (2/p) tanh(epsilon0/2) delta0.
 
 With eta = 2 delta0/p, p = e^epsilon0 and e = e^epsilon,
 
     delta(epsilon) <= pure(epsilon) + (1 + e) (t tanh(epsilon0/2) + delta0/(p + 1)),
 
-t = 1 - (1 - eta)^(n-1), where pure is `clones`; or `feldman_2021` (numerical) with eta = delta0/p;
-or the bound without any shuffling. The smallest counts. No bound is below delta0: the randomizer
+t = 1 - (1 - eta)^(n-1), where pure is "clones"; or "feldman-2021-numerical" with eta = delta0/p; or
+the bound without any shuffling. The smallest counts. No bound is below delta0: the randomizer
 may reveal the value with that probability.
 
 *Proof.* Let P, Q be the report laws of the two inputs and O the law of the other reports.
@@ -41,7 +39,7 @@ may reveal the value with that probability.
    others'. Going from O to O~ changes E D by at most t (sup D - inf D). By post-processing sup D <=
    H(P~, Q~; e) <= (p - e)/(p + 1) and -inf D <= e - 1 + H(P~, Q~; e); together (1 + e)
    tanh(epsilon0/2).
-4. For P~, Q~ and others above omega the pure bounds apply: the proof of `clones` needs only an
+4. For P~, Q~ and others above omega the pure bounds apply: the proof of "clones" needs only an
    epsilon0-close pair and omega = max(P~, Q~)/p below the others' laws.
 """
 

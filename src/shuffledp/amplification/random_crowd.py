@@ -121,10 +121,7 @@ def tail_mean(values: Sequence[float], misses: Sequence[float], worst: float) ->
 
 
 def crowd_delta(law: CrowdLaw, conditional: Callable[[int], float], worst: float) -> float:
-    """Bound delta at one epsilon for a crowd of random size.
-
-    Errs upwards; at most ``worst``.
-    """
+    """Bound delta at one epsilon for a crowd of random size; errs upwards, at most ``worst``."""
     if worst == 0.0:
         return 0.0
     return tail_mean([conditional(size) for size in law.sizes], law.misses, worst)

@@ -1,7 +1,7 @@
 """All methods by name, and the choice of the smallest sound one.
 
-The answer is always a `Bound`: proved at its upper end, and with a lower end
-that explicit data prove unavoidable wherever such data are known.
+The answer is always a `Bound`: proved at its upper end, and with a lower end that explicit data
+prove unavoidable wherever such data are known.
 """
 
 import math

@@ -64,10 +64,7 @@ _ROUNDING = 16.0 * math.ulp(1.0)
 
 
 def sampling_fraction(num_users: int, sampled_from: int) -> float:
-    """Return q = m / n, rounded up, where m of n users are drawn.
-
-    In (0, 1]; exactly 1 where all are drawn.
-    """
+    """Return q = m / n in (0, 1], rounded up, where m of n users are drawn; exactly 1 for all."""
     drawn = require_at_least("num_users", num_users, 1)
     population = require_at_least("sampled_from", sampled_from, 1)
     if population < drawn:

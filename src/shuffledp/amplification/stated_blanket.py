@@ -2,9 +2,9 @@
 
 The profile lists atoms (mass; r0, r1) of omega = inf_x R_x for the worst pair of inputs. The mass
 missing from one is outside omega, of weight 0. Write p = e^epsilon0, e = e^epsilon >= 1, and B
-for the right-hand side of (B) in docs/results/kernel.md. `atom_law` evaluates B for any
-atoms; this module makes up for the digits that stated numbers lack. Four steps
-change the law of one report, and none of them lowers B:
+for the right-hand side of (B) in docs/results/kernel.md. `atom_law` evaluates B for any atoms; this
+module makes up for the digits that stated numbers lack. Four steps change the law of one report,
+and none of them lowers B:
 
 1. *Scale*: all ratios times s >= 1. G becomes s G, hence B becomes s B >= B.
 2. *Favour*: r0 grows or r1 falls. G rises, and so does every sum.
@@ -38,8 +38,8 @@ r0* m* / m' <= (1 + 5 u) r0 and r1* m* / m' >= r1; favour it up to these. So the
 masses (1 - 2 u) m and ratios (1 + 5 u) r0 and r1. That raises epsilon by about 5 u, in nats: more
 than above where epsilon is tiny, and nothing that matters elsewhere. Both orders of the pair count.
 
-A symmetric pair is any other law, too, so both are evaluated where h / l is well below e^epsilon0,
-which widening would cost much, and the smaller result counts.
+A symmetric pair whose stated h / l is below p is widened to (1 + 4 u) h / l only, which its true
+ratio does not exceed either.
 
 Source: Balle, Bell, Gascon, Nissim 2019, arXiv:1903.02837v2, Lemma 5.3; the steps are proved above.
 """

@@ -6,10 +6,9 @@ with knowledge of earlier outputs (Zhu, Dong, Wang 2022, "Optimal Accounting of 
 via Characteristic Function", arXiv:2106.08567v4, Theorem 10). Downwards no theorem is needed: laws
 of explicit data in every round form a product that the rounds really have.
 
-Every bound on an error of the convolution is added to (upper) or taken
-off (lower) the probability that it concerns. Beyond the last loss kept, an upper law counts the
-Chernoff bound as infinite loss; mass that may lie below the first is put on the first. A lower law
-drops both.
+Every bound on an error of the convolution is added to (upper) or taken off (lower) the probability
+that it concerns. Beyond the last loss kept, an upper law counts the Chernoff bound as infinite
+loss; mass that may lie below the first is put on the first. A lower law drops both.
 
 *Convolution* of laws on a lattice is by FFT, each probability with a bound on its error. It is
 exact to some 1e-15 of its largest probability, which says nothing about a tail of 1e-15. So each
@@ -51,7 +50,7 @@ _UNIT = math.ulp(1.0)  # twice the unit round-off
 # Round-off of a transform of N points, relative to the l2 norm, is this times log2(N).
 _TRANSFORM_ERROR = 4.0 * _UNIT
 
-# Frequencies with a product below e to this are left out: together they add less than the other. An
+# Frequencies with a product below e^-700 are left out: together they add less than 1e-300. An
 # envelope grows by less than e^9 in later parts, since a law's transform is 1 at most.
 _NEGLIGIBLE_EXPONENT, _NEGLIGIBLE = -700.0, 1e-300
 
@@ -332,10 +331,7 @@ def _composed_infinity(parts: Losses, *, upper: bool) -> float:
 
 
 def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
-    """Return the privacy loss of one or more mechanisms on the same data, each one or more times.
-
-    Errs in the direction of the parts.
-    """
+    """Return the loss of mechanisms on the same data, with counts; errs in the parts' direction."""
     if len({(loss.interval, loss.direction) for loss, _ in parts}) > 1:
         raise ParameterError(
             "the losses differ in interval or direction: discretise all of them alike"
@@ -489,10 +485,7 @@ def certain_delta(parts: Curves, epsilon: float) -> float:
 
 
 def compose_curves(curves: Curves, *, smallest_delta: float, upper: bool) -> PrivacyLoss:
-    """Return the privacy loss of one or more releases about the same people.
-
-    Errs upwards or downwards, as asked.
-    """
+    """Return the privacy loss of releases about the same people; errs upwards or downwards."""
     deviations = [_deviation(curve) for curve, _ in curves]
     if max(deviations) == 0.0:
         return no_loss(1.0, "upper" if upper else "lower")

@@ -15,11 +15,9 @@ user must cover. Each release may be chosen in the light of what earlier ones sh
 guarantee is as planned: the product of dominating pairs dominates adaptive compositions (Zhu, Dong,
 Wang 2022, arXiv:2106.08567v4, Theorem 10).
 
-*Above.* Each release has a curve that dominates all neighbours in either order. The product of
-dominating pairs dominates the composition, adaptive or not (Zhu, Dong, Wang 2022,
-arXiv:2106.08567v4, Theorem 10), and `compose_curves` encloses the product. Two simpler bounds cap
-it: the sum of the losses that hold with delta = 0, and basic composition, the sum of epsilons at an
-even share of delta.
+*Above.* Each release has a curve that dominates all neighbours in either order, and
+`compose_curves` encloses their product. Two simpler bounds cap it: the sum of the losses that hold
+with delta = 0, and basic composition, the sum of epsilons at an even share of delta.
 
 *Below.* Explicit data, the same pair of values held in every release: the release of all of them is
 itself one of the products, so its lower ends are unavoidable. Any choice of data for each release
@@ -39,6 +37,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from shuffledp.amplification.atom_law import SMALLEST_DELTA
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.local import single_report_epsilon
 from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
@@ -64,14 +63,13 @@ SAME_USERS = (
 _PRODUCT = "product of dominating pairs: Zhu, Dong, Wang 2022, arXiv:2106.08567v4, Theorem 10"
 _BASIC = "Dwork, Roth 2014, The Algorithmic Foundations of Differential Privacy, Theorem 3.16"
 
-# A curve that extends beyond this belongs to reports that hide nothing: its epsilon is
-# added, so that no lattice has to span it.
+# A curve that extends beyond this belongs to reports that hide nothing: its epsilon is added, so
+# that no lattice has to span it.
 _LOUD = 200.0
 
 # Deltas that are resolved: first this one, then smaller ones until the answer is above.
 _FIRST_RESOLVED, _LAST_RESOLVED = 1e-10, 1e-290
 
-_SMALLEST_DELTA = 1e-300
 _TYPICAL_DELTA = 1e-6
 _ROUNDING = 16.0 * math.ulp(1.0)
 
@@ -238,7 +236,7 @@ class Composable:
         if with_lower:  # a delta below the resolution is not proved
             resolved = rest > _LAST_RESOLVED
             lower = _lower_delta(parts, asked, smallest) if resolved else _failure_below(parts)
-        return _bound(parts, lower, max(upper, _SMALLEST_DELTA), method, source)
+        return _bound(parts, lower, max(upper, SMALLEST_DELTA), method, source)
 
     def to_dp_accounting(self, *, smallest_delta: float = 1e-12) -> Any:
         """Return the privacy loss as a ``PrivacyLossDistribution`` of dp-accounting.
@@ -398,7 +396,7 @@ def pure_epsilon_of(parts: Parts) -> float:
 
 def _curves(parts: Parts, delta: float) -> list[tuple[HockeyStickCurve, int]]:
     """Return the upper curves at an even share of delta, or at the smallest delta told from 0."""
-    level = max(delta / _rounds(parts), _SMALLEST_DELTA)
+    level = max(delta / _rounds(parts), SMALLEST_DELTA)
     return [(part.curve(level), times) for part, times in parts]
 
 
@@ -418,7 +416,7 @@ def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
     """
     if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
         return False
-    level = max(left / _rounds(parts), _SMALLEST_DELTA) * (1.0 + _ROUNDING)
+    level = max(left / _rounds(parts), SMALLEST_DELTA) * (1.0 + _ROUNDING)
     curves = _curves(parts, left)
     strengths = [value_at(curve.forward, 0.0).upper for curve, _ in curves]
     total = math.fsum(times * each for (_, times), each in zip(curves, strengths, strict=True))
@@ -523,14 +521,14 @@ def _rest_delta(parts: Parts, epsilon: float) -> tuple[float, float, str, str]:
 
 def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
     """Return an epsilon that explicit data prove unavoidable, rounded down; None if none is."""
-    if upper == 0.0:
+    failure = _failure_below(parts)
+    left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
+    if upper == 0.0 or left >= 1.0:
         return 0.0
     if delta == 0.0:
         alone = [(part.epsilon_alone(0.0).lower, times) for part, times in parts]
         proved = [lower * times for lower, times in alone if lower is not None]
         return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
-    failure = _failure_below(parts)
-    left = (delta - failure) / (1.0 - failure) * (1.0 + _ROUNDING)
     if _stated_loss(parts, upper=False) is None:  # stated losses are composed in no time
         certain = composition.certain_epsilon(_attacks_on(parts), left, upper=False)
         if certain >= upper * _VERY_CLOSE:
@@ -576,7 +574,7 @@ def _below(
 def _attacks_on(parts: Parts) -> list[tuple[HockeyStickCurve, int]]:
     """Return the strongest explicit data of each part that has any.
 
-    The strongest attack, in its order, distinguishes neighbours best.
+    They are compared at an epsilon of two deviations of a Gaussian loss, half the highest at most.
     """
     strongest = []
     for part, times in parts:

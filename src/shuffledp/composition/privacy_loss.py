@@ -126,7 +126,7 @@ class PrivacyLoss:
 
     @property
     def last_loss(self) -> float:
-        """The largest finite loss that has positive mass, in nats; ``first`` if none has."""
+        """The largest finite loss that has positive mass, in nats; the first if none has."""
         positive = np.flatnonzero(self.masses)
         last = int(positive[-1]) if positive.size else 0
         return (self.first + last) * self.interval

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, SupportsFloat
 import numpy as np
 
 from shuffledp.amplification import local, sampling
-from shuffledp.amplification.atom_law import atom_delta, mirrored
+from shuffledp.amplification.atom_law import SMALLEST_DELTA, atom_delta, mirrored
 from shuffledp.amplification.clones_and_families import attack_atoms
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.dummies import (
@@ -55,8 +55,8 @@ class StatedRelease(Composable):
 
     Notes
     -----
-    Composed as the worst mechanism with this guarantee: with probability delta
-    it reveals everything, otherwise it is binary randomized response (Kairouz, Oh, Viswanath 2017,
+    Composed as the worst mechanism with this guarantee: with probability delta it reveals
+    everything, otherwise it is binary randomized response (Kairouz, Oh, Viswanath 2017,
     arXiv:1311.0776v4, the proof of Theorem 3.3). Lower ends hold for this mechanism.
 
     Examples
@@ -165,9 +165,6 @@ def _binary_curve(release: StatedRelease) -> HockeyStickCurve:
 
 # Losses of this probability determine the sum of many.
 _FREQUENT = 0.01
-
-# An upper end of a divergence that is possible is never reported below this.
-_SMALLEST = 1e-300
 
 # Narrow enough that composing, at 1e-3, is not held up; ten times as narrow costs twice the time.
 _ATOM_WIDTH = 1e-6
@@ -350,7 +347,7 @@ class ShuffledRelease(Composable):
         bound = account_delta(self.law, epsilon=inner, with_lower=False, **self._batch)
         upper = bound.upper
         if upper > 0.0:
-            upper = min(max(upper * self.fraction * (1.0 + _ROUNDING), _SMALLEST), 1.0)
+            upper = min(max(upper * self.fraction * (1.0 + _ROUNDING), SMALLEST_DELTA), 1.0)
         lower: float | None = 0.0
         if asked < self.highest and with_lower:
             lower = max((curve.strength(asked) for curve in self.attacks()), default=None)
@@ -485,7 +482,7 @@ def _method_curve(release: ShuffledRelease, names: tuple[str, ...]) -> HockeySti
                 width = _STRETCH_WIDTH if METHODS[name].is_exact else _CURVE_WIDTH
                 ends = METHODS[name].delta(profile, release.num_users, epsilon, width)
                 found.append(ends.upper)
-        return Enclosure(0.0, max(min(found), _SMALLEST))
+        return Enclosure(0.0, max(min(found), SMALLEST_DELTA))
 
     sources = "; ".join(METHODS[name].source for name in names)
     curve = HockeyStickCurve(both, both, highest, method=", ".join(names), source=sources)

@@ -36,10 +36,7 @@ _SMALLEST = 1e-290
 
 
 def renyi_without_failure(release: Release, order: float) -> float:
-    """Return a Renyi divergence that no neighbours exceed when no stated guarantee fails.
-
-    Rounded up.
-    """
+    """Return a bound on the Renyi divergence of neighbours when no stated guarantee fails."""
     return _divergence(release.curve(_TYPICAL_DELTA), order)
 
 

@@ -77,7 +77,7 @@ def reconciled_lower(
         return None
     if lower > upper * (1.0 + tolerance) + _SMALLEST:
         warn_of_lower_end(
-            f"{claim} gives at most {upper}, but its lower end is {lower}, and left out: "
+            f"{claim} gives at most {upper}, but its lower end is {lower}, which is left out: "
             "please report this as a bug"
         )
         return None

@@ -18,7 +18,7 @@ _shows_values: ContextVar[bool] = ContextVar("shows_values", default=False)
 
 
 def visible(text: str, *, joiners: bool = True) -> str:
-    r"""Return a text that shows all it holds and cannot control a terminal."""
+    """Return a text that shows all it holds and cannot control a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_written(each, joiners=joiners) for each in text)
@@ -32,7 +32,7 @@ def _written(character: str, *, joiners: bool) -> str:
 
 
 def one_line(text: str, *, limit: int) -> str:
-    r"""Return a text fit for one line of a log, which may have any reader."""
+    """Return a text fit for one line of a log, which may have any reader."""
     if len(text) > 4 * limit:
         text = text[: 2 * limit] + text[-2 * limit :]  # the middle is left out below
     shown = visible(" ".join(text.split()), joiners=False)

@@ -132,9 +132,9 @@ class DummyLaw:
         return senders * self.variance * (1.0 - 1.0 / num_bins)
 
     def rare_number(self, num_bins: int) -> int:
-        """Return a number that one user's dummies reach with probability below 2^-128.
+        """Return a number that the "poisson" dummies of one user hardly ever reach, in all bins.
 
-        With "poisson", over all bins together. At m >= 2 mu the tail is below 2 mu^m / m!.
+        The probability is below 2^-128: at m >= 2 mu the tail is below 2 mu^m / m!.
         """
         mean, number = Fraction(repr(self.scale)) * num_bins, 1
         tail, limit = 2 * _WORD_VALUES**2 * mean.numerator, mean.denominator
@@ -151,7 +151,7 @@ class DummyLaw:
         """Return the number of dummies of each bin, shape (num_bins,), int64.
 
         With "poisson", the dummies of ``num_senders`` users in total. Costs 8 random bytes per bin;
-        with "poisson" about 100 per dummy.
+        with "poisson" about 45 per dummy.
         """
         if self.shape != POISSON:
             # Outcomes of mass 0 are left out: the others' ends rise, and only the last is 2^64.
@@ -168,13 +168,10 @@ def _table(shape: str, scale: float, half_width: int) -> tuple[int, ...]:
     """Return the numerators of the probabilities over 2^64, the same on every machine."""
     if shape == POISSON:
         return ()
-    size = Decimal(repr(scale))
-    with localcontext(_DECIMAL):  # the caller's may have fewer digits
-        if shape == "laplace":
-            exponents = [-d / size for d in map(Decimal, range(half_width + 1))]
-        else:
-            exponents = [-d * d / (2 * size * size) for d in map(Decimal, range(half_width + 1))]
-        weights = [each.exp() for each in exponents]
+    power = 1 if shape == "laplace" else 2
+    with localcontext(_DECIMAL):  # whatever the program has set
+        unit = power * Decimal(repr(scale)) ** power
+        weights = [(Decimal(-(d**power)) / unit).exp() for d in range(half_width + 1)]
         total = weights[0] + 2 * sum(weights[1:], Decimal(0))
         outer = [int(each * _WORD_VALUES / total) for each in weights[1:]]
     centre = _WORD_VALUES - 2 * sum(outer)

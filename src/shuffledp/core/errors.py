@@ -1,4 +1,4 @@
-"""Every exception that shuffledp raises on purpose, and the two warnings.
+"""Every exception that shuffledp raises on purpose, and its warnings.
 
 A message names the argument, the value, the allowed range and the next thing to try.
 """

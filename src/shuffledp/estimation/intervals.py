@@ -243,7 +243,7 @@ class SupportLaw(NamedTuple):
         )
 
     def _variance(self, holders: NDArray[np.float64], trials: int) -> NDArray[np.float64]:
-        """Return the variance of a support as a function of the trials, or of a mean."""
+        """Return the variance of a support, or its n-th part if both numbers are divided by n."""
         of_holders, of_others = self.p * (1.0 - self.p), self.q * (1.0 - self.q)
         variance: NDArray[np.float64] = holders * of_holders + (trials - holders) * of_others
         return variance

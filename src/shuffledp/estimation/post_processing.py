@@ -66,12 +66,12 @@ def norm_sub(estimates: FrequencyEstimates) -> FrequencyEstimates:
     are repeated until nothing is negative.
 
     That ends at the simplex projection max(x - t, 0) of the *positive* estimates, computed here in
-    O(k log k). Proof (Michelot 1986): if they sum to less than 1, the first shift is
-    upwards, makes nothing negative, and is -t. Otherwise write s for the sum of all shifts down so
-    far. At t the values not yet dropped sum to 1 or less, as long as they include the values that
-    the projection keeps; so s <= t, and none of these is dropped. s never falls, since dropped
-    values are negative. So if no more values are dropped, the result is max(x - s, 0) with
-    the right sum, which defines the projection.
+    O(k log k). Proof (Michelot 1986): if they sum to less than 1, the first shift is upwards, makes
+    nothing negative, and is -t. Otherwise write s for the sum of all shifts down so far. At t the
+    values not yet dropped sum to 1 or less, as long as they include the values that the projection
+    keeps; so s <= t, and none of these is dropped. s never falls, since dropped values are
+    negative. So if no more values are dropped, the result is max(x - s, 0) with the right sum,
+    which defines the projection.
 
     Examples
     --------
@@ -97,14 +97,18 @@ POST_PROCESSING: Mapping[str, Callable[[FrequencyEstimates], FrequencyEstimates]
 
 
 def nearest_with_sum(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """Return the nearest non-negative vector of the given sum, which must be above 0."""
+    """Return the nearest non-negative rows, along the last axis, of the given sum > 0.
+
+    One threshold is subtracted, so that the positive parts have the sum (Held, Wolfe, Crowder,
+    Mathematical Programming 6, 1974).
+    """
     # A common shift changes nothing; this one keeps the total from being lost in round-off.
-    shifted = values - values.max()
-    descending = np.sort(shifted)[::-1]
-    shifts = (np.cumsum(descending) - total) / np.arange(1, descending.size + 1)
-    kept = np.flatnonzero(descending > shifts)[-1]  # never empty: 0 > -total
-    nearest: NDArray[np.float64] = np.maximum(shifted - shifts[kept], 0.0)
-    return nearest
+    shifted = values - values.max(axis=-1, keepdims=True)
+    descending = -np.sort(-shifted, axis=-1)
+    shifts = (np.cumsum(descending, axis=-1) - total) / np.arange(1, values.shape[-1] + 1)
+    kept = (descending > shifts).sum(axis=-1, keepdims=True) - 1  # at least 0: 0 > -total
+    nearest = np.maximum(shifted - np.take_along_axis(shifts, kept, axis=-1), 0.0)
+    return np.asarray(nearest)
 
 
 def with_frequency(estimates: EstimatesT, frequency: NDArray[np.float64], step: str) -> EstimatesT:

@@ -21,8 +21,8 @@ where its law is the same around every point. So places are rounded to cells, by
   nothing distinguishes people with equal values;
 - points in the **plane**, or of more columns, become the nearest points of a grid whose cells are
   at most a sixteenth of the noise;
-- **latitude and longitude** become points in space, in cells around the surface of the Earth.
-    Distances are along a straight line through it, at most the distances along the surface;
+- **latitude and longitude** become points in space, in cells around the surface of the Earth:
+  distances are along a straight line through it, at most the distances along the surface;
 - **without coordinates** places come from a reference order for the footrule.
 
 *The tree of places* matches noisy places and adds up crowds. People are split at the middle of the
@@ -174,8 +174,7 @@ def largest_assignment(groups: Groups, cells: Integers) -> float:
 
     Exact on a line, and rounded up by less than a relative 1e-9 if the assignment problem was
     solved, for groups of up to 512 if at most 32 of them compete. Otherwise at most some 15 % too
-    large in the plane. Cost: O(memberships), and up to a second for assignment
-    problems.
+    large in the plane. Cost: O(memberships), and up to a second for assignment problems.
     """
     largest, solved = 0.0, 0
     if cells.shape[1] == 1:  # twice the sum of distances from a median, exact

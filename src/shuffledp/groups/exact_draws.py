@@ -4,8 +4,8 @@ A Mallows model asks such questions as "is U below 1 / (1 + e^theta)?" of a unif
 Compiled loops answer nearly all of them from 32 or 64 bits of U with floats, and stop if the
 answer lies within the floats' error. This module settles those: it encloses logarithms with
 `decimal`, whose ln is correctly rounded, and draws 64 more bits of the same U as long as the
-enclosure does not decide. So each answer has exactly its real-valued probability, however
-small: it is not rounded to a multiple of 2^-64, which would spoil likelihood ratios in the tails.
+enclosure does not decide. So each answer has exactly its real-valued probability, however small: it
+is not rounded to a multiple of 2^-64, which would spoil likelihood ratios in the tails.
 
 Every question here ends with probability 1: the logarithm of a rational other than 1 is never
 rational, and U itself falls on a given boundary with probability 0.
@@ -16,14 +16,12 @@ lambda = e^theta - 1.
 It is the least s with U W < C(s), for a uniform U in [0, 1), the cumulative weights C and their
 total W. The weights are whole numbers of units, 2^-160 below the precision of U, worked out from
 the mode outwards; every sum is known up to `ERROR_UNITS`. If that and the bits of U drawn so far do
-not settle s, more bits are drawn and the weights computed as finely. So each s has exactly
-its probability, however small.
+not settle s, more bits are drawn and the weights computed as finely. So each s has exactly its
+probability, however small.
 
-*Noise on a lattice.* Noise on a lattice of whole-number points: mass proportional to exp(-theta
-norm), exactly.
-
-In one dimension that is the discrete Laplace law. The normalising constant is the same around
-every point. So for the noisy places of two people, at c and c', the likelihood ratio is
+*Noise on a lattice* of whole-number points, of mass proportional to exp(-theta norm), exactly. In
+one dimension that is the discrete Laplace law. The normalising constant is the same around every
+point. So for the noisy places of two people, at c and c', the likelihood ratio is
 exp(theta d(p, c') - theta d(p, c)) <= exp(theta d(c, c')) at every point p, however far away.
 
 Drawn by rejection. Coordinates are proposed independently, with masses proportional to

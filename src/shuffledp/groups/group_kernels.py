@@ -37,7 +37,7 @@ def draw_code(
     """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
 
     Returns the place to continue from, the number of words used, and whether the last word is
-    undecided: it then must settle the entry at that place (see ``mallows.py``).
+    undecided: it then must settle the entry at that place (see `mallows.settle_entry`).
     """
     num_items = code.size
     used = 0

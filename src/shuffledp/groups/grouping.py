@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def parse_length(text: str) -> float:
             f"length = {text!r} is no length: write a number >= 0 and a unit, one of m, km, mi, "
             "for example 5km"
         )
-    metres = float(Decimal(match[1]) * _METRES[match[2].lower()])
+    metres = float(Context().multiply(Decimal(match[1]), _METRES[match[2].lower()]))
     if not math.isfinite(metres):
         raise ParameterError(
             f"length = {text!r} is not finite: give at most 20000km, half way round"
@@ -215,8 +215,7 @@ class Grouping:
     def open(self, table: str | PathLike[str], **ways: Any) -> "OpenedGroups":
         """Form the groups of a table's people, one a row.
 
-        ``ways`` of reading as in `open_column`: csv_separator, header, decimal,
-        missing_texts.
+        ``ways`` of reading as in `open_column`: csv_separator, header, decimal, missing_texts.
         """
         path, metric, points = Path(table), self.metric_used, None
         if self.by:

@@ -241,8 +241,8 @@ class Groups:
 class Memberships:
     """Groups in compressed rows, by group and by person: starts, and members or groups ascending.
 
-    Reference orders need the groups of people as often as the members of groups; transposing
-    the rows costs one pass, and is done once for all orders that are tried.
+    Reference orders need the groups of people as often as the members of groups; transposing the
+    rows costs one pass, and is done once for all orders that are tried.
     """
 
     groups: Groups

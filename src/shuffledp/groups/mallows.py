@@ -16,8 +16,8 @@ Two exact ways to draw it, m = n - i being the number of values (U uniform in [0
 b] for the Gaussian binomial [a]! / ([b]! [a - b]!), which is the sum of q^inversions over words of
 b and a - b equal letters.
 
-Let l of the i earlier places hold larger items than place i, and r of the
-n - 1 - i later places smaller ones; then pi[i] = i - l + r =: a, so that the displacement is r - l.
+Let l of the i earlier places hold larger items than place i, and r of the n - 1 - i later places
+smaller ones; then pi[i] = i - l + r =: a, so that the displacement is r - l.
 The inversions are: r + l with place i; l r between the l and the r places; inversions of the word
 marking places that hold small items, before i (weight [i, l]) and after it ([n - 1 - i, r]); and
 those among the a small items and among the n - 1 - a large ones ([a]! and [n - 1 - a]!). So
@@ -146,7 +146,7 @@ def _log_q_factorials(num_items: int, theta: float) -> Floats:
 
 
 def _times(theta: float, counts: Floats | Integers) -> Floats:
-    """Return theta times each count, capped so that neither 0 inf nor an overflow occurs."""
+    """Return theta times each count, capped so that neither 0 times inf nor an overflow occurs."""
     return min(theta, 1e6) * counts.astype(np.float64)
 
 
@@ -433,10 +433,10 @@ class MallowsShuffler:
     Notes
     -----
     Source: this module; Meehan, Roy Chowdhury, Chaudhuri, Jha, "Privacy Implications of
-    Shuffling", ICLR 2022, arXiv:2106.06603v3, Algorithm 1, Theorems 4.3 and 4.4. It assumes
-    that the permutation is drawn independently of the answers and kept secret, and that groups
-    and reference order are made from public data. Cost: the model's sampler, and two
-    random accesses a row.
+    Shuffling", ICLR 2022, arXiv:2106.06603v3, Algorithm 1, Theorems 4.3 and 4.4. It assumes that
+    the permutation is drawn independently of the answers and kept secret, and that groups and
+    reference order are made from public data. Cost: the model's sampler, and two random accesses a
+    row.
 
     Examples
     --------
@@ -519,8 +519,8 @@ class MallowsShuffler:
         theta Delta(groups), never below the exact product; the paper's Theorem 4.4, for the exact
         sensitivity. Inf if theta is inf and some group has two members. Cost: O(memberships).
         """
-        exact = sensitivity(self.reference.distance, groups, self.reference.places)
-        return alpha_above(self.theta, exact)
+        largest = sensitivity(self.reference.distance, groups, self.reference.places)
+        return alpha_above(self.theta, largest)
 
     def draw(self, entropy: Entropy) -> Integers:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.

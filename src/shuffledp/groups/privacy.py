@@ -191,7 +191,7 @@ def grouped_epsilon(
     ParameterError
         If an argument is out of range.
     OutOfRegimeError
-        If delta is below the randomizer's delta0, and its channel is not known.
+        If delta is below the randomizer's delta0.
 
     Notes
     -----
@@ -260,13 +260,13 @@ def crowd_with_mean(mean: float, *, delta: float) -> CrowdLaw | None:
     Sizes err downwards, misses upwards; None if the mean is below 1. ``delta`` is about the size of
     the central delta: sizes are chosen so that little of it is lost. Any value is safe.
     """
-    most = require_non_negative("mean", mean)
+    mean = require_non_negative("mean", mean)
     smallest = min(max(_LOST * delta, _SMALLEST_MISS), 0.1)
     normal = [math.sqrt(-2.0 * math.log(each)) for each in tail_targets(smallest)[2:]]
-    counts = {math.floor(most - each * math.sqrt(most)) for each in (*_NEAR, *normal)}
-    levels = [(1 + count, _poisson_tail(count - 1, most)) for count in counts if count >= 1]
-    if most >= 1.0:
-        levels.append((2, _poisson_tail(0, most)))
+    counts = {math.floor(mean - each * math.sqrt(mean)) for each in (*_NEAR, *normal)}
+    levels = [(1 + count, _poisson_tail(count - 1, mean)) for count in counts if count >= 1]
+    if mean >= 1.0:
+        levels.append((2, _poisson_tail(0, mean)))
     return CrowdLaw.of(levels) if levels else None
 
 
@@ -321,7 +321,7 @@ def displaced_epsilon(
     ParameterError
         If an argument is out of range.
     OutOfRegimeError
-        If delta is below the randomizer's delta0, and its channel is not known.
+        If delta is below the randomizer's delta0.
 
     Notes
     -----

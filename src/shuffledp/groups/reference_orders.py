@@ -378,9 +378,8 @@ def choose_reference_order(
 
     Notes
     -----
-    Source: this module's docstring. Cost: some
-    hundred passes over the memberships at most; memory: 4 bytes a membership and some arrays of
-    num_users.
+    Source: this module's docstring. Cost: some hundred passes over the memberships at most; memory:
+    4 bytes a membership and some arrays of num_users.
 
     Examples
     --------

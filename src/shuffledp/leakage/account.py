@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
@@ -194,8 +194,9 @@ def percentages(prior: float, bound: Bound) -> tuple[str, str, bool]:
 
 def _percent(probability: float, decimals: int, rounding: str) -> str:
     """Return a probability in percent; without trailing zeros where nothing was rounded off."""
-    exact = Decimal(repr(float(probability))).scaleb(2)
-    shown = exact.quantize(Decimal(1).scaleb(-decimals), rounding=rounding)
+    context = Context(prec=40, rounding=rounding)  # whatever the program has set
+    exact = Decimal(repr(float(probability))).scaleb(2, context)
+    shown = context.quantize(exact, Decimal(f"1e-{decimals}"))
     text = f"{shown:f}"
     return text.rstrip("0").rstrip(".") if shown == exact else text
 

@@ -26,9 +26,9 @@ sends. Then
 
     V = C + E[max_x sum_j M_j A_{x z_j}],   z_j independent of law s,   (1)
 
-enclosed by Samuelson's (2), Scarf's and Goldstein's (3) inequalities:
-docs/results/leakage.md. For two laws of the place V differs by at most V_N times the sum of
-(M_j - M'_j)_+, V_N being V without a shuffler.
+enclosed by Samuelson's (2), Scarf's and Goldstein's (3) inequalities: docs/results/leakage.md. For
+two laws of the place V differs by at most V_N times the sum of (M_j - M'_j)_+, V_N being V without
+a shuffler.
 """
 
 import math
@@ -88,8 +88,8 @@ def vulnerability_from_guarantee(
     -----
     It holds for any mechanism with the guarantee, whatever the adversary knows about the other
     people, their values included, as long as that does not depend on the person's own value. It
-    does not hold where their values follow the target's: then they
-    reveal it without any release. Cost: O(k log k).
+    does not hold where their values follow the target's: then they reveal it without any release.
+    Cost: O(k log k).
 
     Source: ours; the proof, also that no smaller number holds for all of them, is in the module.
 
@@ -196,7 +196,6 @@ def crowd_vulnerability_upper(
 
 # Masses of places that agree to this, relative to themselves, are taken to be the same.
 _SAME = 1e-12
-
 
 _INDEPENDENT = (
     "The permutation is drawn without looking at reports, and the adversary does not see it.",

@@ -17,9 +17,9 @@ V_g(prior) = max_w sum_x prior_x g(w, x) before, and V_g[prior > C] = sum_y max_
 g(w, x) after. Without a gain, guessing the secret, both are the chance to guess right.
 
 *Accuracy.* With fractions throughout, exact. Otherwise nearest, in no direction: guessing the
-secret is right to a relative 1e-14; otherwise to (num_inputs + 50) u, u = 2^-53, where
-gains are not negative, and to the same of the vulnerability for absolute gains where some are.
-Priors and rows that sum to one only within 1e-9 add as much.
+secret is right to a relative 1e-14; other gains to (num_inputs + 50) u, u = 2^-53, where none is
+negative, and to the same of the vulnerability for absolute gains where some are. Priors and rows
+that sum to one only within 1e-9 add as much.
 
 *Collections*: n users randomize, a shuffler hides the senders. A dataset is the tuple of the n
 values, one of k for each user; channels from datasets have k^n rows in lexicographic order,
@@ -155,8 +155,7 @@ def uniform_prior(size: int) -> NDArray[np.float64]:
 def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = False) -> NDArray[Any]:
     """Return ``prior``, or the uniform law for None, as a read-only law over the secrets, or raise.
 
-    Doubles must sum to one within 1e-9 and are not rescaled; with ``exact``, fractions stay
-    exact.
+    Doubles must sum to one within 1e-9 and are not rescaled; with ``exact``, fractions stay exact.
     """
     if prior is None:
         return np.full(num_inputs, Fraction(1, num_inputs)) if exact else uniform_prior(num_inputs)
@@ -172,8 +171,7 @@ def checked_prior(prior: ArrayLike | None, num_inputs: int, *, exact: bool = Fal
 def checked_truth(truth: Truth, domain_size: int) -> float | Fraction:
     """Return the probability of a true report, exact where it is an integer or a fraction.
 
-    Doubles within rounding of 1/k count as 1/k; below that results for randomized response
-    fail.
+    Doubles within rounding of 1/k count as 1/k; below that results for randomized response fail.
     """
     k = require_at_least("domain_size", domain_size, 2)
     number: float | Fraction
@@ -204,17 +202,16 @@ class Channel:
     Parameters
     ----------
     matrix : array_like, shape (num_inputs, num_outputs)
-        Entry (x, y) is the probability of observation y where the secret is x. Nested sequences,
-        arrays. Where all entries are integers or fractions, the channel is
-        exact: all that is made from it alone is exact too.
+        Entry (x, y) is the probability of observation y where the secret is x. Where all entries
+        are integers or fractions, the channel is exact: all that is made from it alone is exact
+        too.
     inputs, outputs : iterable of hashable, optional
         Distinct labels of rows and of columns.
 
     Attributes
     ----------
     matrix : numpy.ndarray
-        Read-only. float64 and contiguous by rows; or an object array of
-        `fractions.Fraction`.
+        Read-only. float64 and contiguous by rows; or an object array of `fractions.Fraction`.
     inputs, outputs : tuple or None
         The labels.
 

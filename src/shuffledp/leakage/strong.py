@@ -13,7 +13,8 @@ G of their histogram, and with q the target's prior
 - *Uniform crowd*: nobody is known, all uniform: eq. 17 of the source.
 - *Count*: two different reports: (1) over the numbers of one of them, at any n.
 - *Histograms*: (1) over all histograms within reach, up to 2e6 of them.
-- *Ends*: the blanket bound above; below, the number of reports of one value, or the prior.
+- *Ends*: the blanket bound above; below, the number of reports of one value, or the prior; narrowed
+  by `exchangeable_vulnerability` where all others are alike, and by a *coarse lattice*.
 
 *The worst knowledge.* Two values and k-RR: half of the others for each value where n - 1 is even;
 else all knowledge is compared up to 500 others, and lies between computed ends beyond. More values:
@@ -24,8 +25,8 @@ abs(1 - p + p e^(i theta)) = abs(p + (1 - p) e^(i theta)), and where half of the
 value the phase at the mode is zero. Further proofs: docs/results/leakage.md.
 
 Source: Jurado, Gonze, Alvim, Palamidessi, "Analyzing the Shuffle Model through the Lens of
-Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; the rest
-is ours, docs/results/leakage.md.
+Quantitative Information Flow", CSF 2023, hal-04349295v1, Section V; the rest is ours,
+docs/results/leakage.md.
 """
 
 import math
@@ -52,8 +53,6 @@ from shuffledp.leakage.counts.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.counts.fullest_bin import excess_share
 from shuffledp.leakage.counts.others import Coins, Kind, Response
 from shuffledp.leakage.uninformed import exchangeable_vulnerability
-
-_ULP = math.ulp(1.0)
 
 SOURCE = (
     "Jurado, Gonze, Alvim, Palamidessi, CSF 2023, hal-04349295v1, Section V, corrected and "
@@ -142,8 +141,8 @@ def strong_vulnerability(
         A number is the truth p in [1/k, 1] of k-ary randomized response; 1 for a shuffler alone.
         Row x of a channel is the law of the report of value x.
     known_counts : sequence of int, length k
-        Number of the others known to have each value, all but the target and
-        ``num_unknown``. n is one more than the sum of all, at most 1e10.
+        Number of the others known to have each value, all but the target and ``num_unknown``. n is
+        one more than the sum of all, at most 1e10.
     prior : array_like of float, shape (k,), optional
         Law of the target's value, and of each value that is not known; uniform if not given.
     num_unknown : int
@@ -152,8 +151,8 @@ def strong_vulnerability(
     Returns
     -------
     Bound
-        ``lower <= V <= upper``, outwards by the stated round-off. ``method`` is the way above that
-        was taken.
+        ``lower <= V <= upper``, outwards by the stated round-off. ``method`` is the way that was
+        taken: see the module.
 
     Raises
     ------
@@ -311,7 +310,8 @@ def _bound(method: str, found: Enclosure) -> Bound:
 # Two values: most others for which every c is compared.
 _MOST_SCANNED = 500
 
-# Most counts times cells of a box, and most counts, that are compared; fewer where names matter.
+# Most counts times cells of a box, most counts (fewer where values differ in kind), and most values
+# with which knowledge is compared.
 _MOST_WORK, _MOST_COUNTS, _MOST_NAMED, _MOST_VALUES = 2e7, 2_000, 1_000, 8
 
 # The worst case of fewer users serves for up to this many times the others.

@@ -4,8 +4,7 @@ With a uniform prior and k-ary randomized response of truth p, r = (1 - p)/(k - 
 is released (Prop. 14), p for reports without a shuffle (Prop. 15), V_S = E[largest of k counts] / n
 for a shuffle alone (Props. 16 and 20, Theorem 17), and V_NS = r + (p - r) V_S for both (Props. 18
 and 21, Theorem 19, eq. 17). For any prior, channel and crowd see `exchangeable_vulnerability`; for
-randomized response with very many values `many_values_ends`. Proofs:
-docs/results/leakage.md.
+randomized response with very many values `many_values_ends`. Proofs: docs/results/leakage.md.
 
 *An exchangeable crowd* is the mean of a maximum over one multinomial histogram: the target's value
 has law q and is reported by a channel R; the other n - 1 reports are independent with law s. With
@@ -99,11 +98,10 @@ def multinomial_form(
     prior: ArrayLike | None = None,
     crowd: ArrayLike | None = None,
 ) -> MultinomialForm:
-    """Return the reduced form of a single-target problem, O(k^2 m).
+    """Return the reduced form of a single-target problem.
 
-    And O(k m) where that is above 3e8.
-
-    Laws that are off one by at most 1e-9 are divided by their sums.
+    Cost: O(k^2 m), or O(k m) where that is above 3e8, and rows that are never needed are kept. Laws
+    that are off one by at most 1e-9 are divided by their sums.
     """
     users = require_at_least("num_users", num_users, 1, MOST_USERS)
     rows = float_channel(channel)
@@ -352,8 +350,8 @@ def exchangeable_vulnerability(
     Returns
     -------
     Bound
-        ``lower <= V <= upper``, outwards by the stated round-off. ``method`` is the way above that
-        was taken.
+        ``lower <= V <= upper``, outwards by the stated round-off. ``method`` is "one guess", "one
+        user", "two guesses", "load", "histograms", "coarse lattice" or "pairs".
 
     Raises
     ------

@@ -347,9 +347,9 @@ class SplitAnswers(SetRandomizer):
         are one variable R; where not, they are two with the law of R each, if the base treats all
         categories alike. The hockey-stick terms are convex in c0 ratio0 - c1 ratio1, c0, c1 >= 0,
         so submodular in both ratios, and among all couplings of given marginals equal ratios make
-        the expectation of those least (Tchen 1980). Products are
-        rounded so that no bound falls, unless nearly all reports tell a pair apart (see
-        `_product`), and left out altogether where there would be more than 1024 atoms.
+        the expectation of those least (Tchen 1980). Products are rounded so that no bound falls,
+        unless nearly all reports tell a pair apart (see `_product`), and left out altogether where
+        there would be more than 1024 atoms.
         """
         blanket = self.base.profile.blanket if self.epsilon0 <= _LARGEST_LOSS else ()
         return LocalProfile(

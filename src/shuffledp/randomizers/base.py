@@ -286,9 +286,9 @@ class MeanRandomizer(ABC):
     """A `LocalRandomizer` of numbers or vectors: each report has the value as its expectation.
 
     A class that derives from this one gives the attributes below, `profile`, `dimension`,
-    `randomize`, `scores`, `score_scale` and `mean_report_variance`; the rest
-    follows. The value that a report stands for is ``offset + factor * score``, whose expectation is
-    the user's value. Methods that read reports raise as in `CategoryRandomizer`.
+    `randomize`, `scores`, `score_scale` and `mean_report_variance`; the rest follows. The value
+    that a report stands for is ``offset + factor * score``, whose expectation is the user's value.
+    Methods that read reports raise as in `CategoryRandomizer`.
 
     Attributes
     ----------
@@ -406,9 +406,9 @@ class MeanRandomizer(ABC):
     ) -> MeanEstimates:
         """Return the unbiased mean of each coordinate, with standard error and interval.
 
-        ``data`` are reports of this law, or their aggregate. In the user's units;
-        nothing is clipped. With ``simultaneous`` the intervals of all coordinates hold at once with
-        that confidence. `DataError` if there are fewer than two reports.
+        ``data`` are reports of this law, or their aggregate. In the user's units; nothing is
+        clipped. With ``simultaneous`` the intervals of all coordinates hold at once with that
+        confidence. `DataError` if there are fewer than two reports.
         """
         sums = checks.aggregate_of(self, data)
         offset, factor = self.score_scale

@@ -274,8 +274,8 @@ class GroupBits(Bits, AllParts):
     With one bit it is 1 with the chance (value - low) / (high - low). The law of a report is then a
     mixture of those of k-RR for both bits, so that the blanket of k-RR lies below it, and its
     divergences are at most those of k-RR, whose pairs of codes are values at the ends (joint
-    convexity). Where enough users hide a message for groups to be estimated at all,
-    epsilon0 is so large that no other randomizer of 2 g codes errs less.
+    convexity). Where enough users hide a message for groups to be estimated at all, epsilon0 is so
+    large that no other randomizer of 2 g codes errs less.
 
     Examples
     --------

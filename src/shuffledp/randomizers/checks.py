@@ -17,7 +17,7 @@ _FINGERPRINT_DIGITS = 32  # 128 bits
 
 
 def require_domain_size(value: SupportsIndex, largest: int = LARGEST_K) -> int:
-    """Return ``value`` as an int in [2, 2^32 - 1], else raise `ParameterError`."""
+    """Return ``value`` as an int in [2, largest], else raise `ParameterError`."""
     remedy = "group the values into fewer categories"
     return require_at_least("domain_size", value, 2, largest, remedy)
 

@@ -49,8 +49,7 @@ class KRandomizedResponse(SettledRandomizer):
     -----
     Source: Warner 1965 (k = 2); Kairouz, Bonawitz, Ramage, ICML 2016. One 64-bit word w a report:
     if w < (k - 1) T the report is other category number floor(w / T), else the truth. The loss is
-    ln((2^64 - (k - 1) T) / T). It cannot exceed 64 ln 2 = 44.4, where T = 1, unless
-    it is infinite.
+    ln((2^64 - (k - 1) T) / T). It cannot exceed 64 ln 2 = 44.4, where T = 1, unless it is infinite.
 
     Where T would reach floor(2^64 / k), no different probabilities of denominator 2^64 are close
     enough together. Then the report is w mod k, whatever the truth, and epsilon0 is exactly 0.

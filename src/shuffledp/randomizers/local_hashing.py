@@ -6,8 +6,8 @@ Each user draws the hash function. With two buckets it is the Hadamard response.
 root of unity, and A_j the sum over all reports of w^(-j y) at the place a of a table over the
 seeds. The supports of v are the sum over j of hat A_j(j v) / g, where hat is the Fourier transform
 with w^<a, .> over the digits: g - 1 fast transforms, whatever the number of reports, in conjugate
-pairs j and g - j. Sums of so few terms of size n are right to far less than one half,
-and rounded to whole numbers.
+pairs j and g - j. Sums of so few terms of size n are right to far less than one half, and rounded
+to whole numbers.
 """
 
 import math
@@ -57,8 +57,7 @@ class HashedReports(SettledRandomizer):
     uniform among the A = g^m vectors over the field Z_g, and hashes to h_a(x) = sum a_i x_i mod g.
     For x != x' some digit differs, so that the sum of a_i (x_i - x'_i) is uniform on Z_g: the two
     hash to the same bucket with probability exactly 1/g (Carter, Wegman, "Universal classes of
-    hash functions", 1979). The bucket goes through g-ary randomized response, and the report is
-    the whole number a g + y.
+    hash functions", 1979). The bucket goes through g-ary randomized response.
 
     A report fits 64 bits, for g^(m-1) < k < 2^32: if m <= 2, g^(m+1) <= 2^63 by the limit on g;
     if m = 3, g < 2^16; if m >= 4, g^(m+1) < 2^32 g^2 < 2^54.
@@ -251,16 +250,16 @@ class OptimizedLocalHashing(HashedReports):
     Source: optimal local hashing, Wang, Blocki, Li, Jha, USENIX Security 2017, with two changes.
     Their g = round(e^epsilon0) + 1 has the least variance for a rare category; here g has the
     least mean variance over all k, among primes. And the hash is linear over the field Z_g (see
-    `HashedReports`), so that any two categories collide with probability exactly 1/g, and
-    the estimate is exactly unbiased. Values that collide cannot be prepared: the categories are a
+    `HashedReports`), so that any two categories collide with probability exactly 1/g, and the
+    estimate is exactly unbiased. Values that collide cannot be prepared: the categories are a
     closed list, and the seed is drawn by the user after the value is known. So no keyed hash
     function is needed, and nothing rests on a public one.
 
     The loss is ln((2^64 - (g - 1) T) / T), and cannot exceed 64 ln 2 = 44.4: there T = 1.
 
     Cost: 16 random bytes and some tens of nanoseconds a report; 1 to 8 bytes of memory, for a
-    report is a whole number below k g^2. Counting n reports takes n k / g additions, or for a
-    transform, n + (m - 1) g^(m + 1) with m = ceil(log_g k), or fewer by mixing both.
+    report is a whole number below k g^2. Counting n reports takes n k hashes, or n steps and about
+    g / 2 Fourier transforms of g^m points, m = ceil(log_g k).
 
     Examples
     --------

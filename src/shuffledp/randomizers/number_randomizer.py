@@ -2,9 +2,9 @@
 
 A range [low, high] is cut into m equal steps, and a value becomes one of the two grid points
 0, ..., m around it, at random, such that the point's expectation is the value's position. The
-randomizer then sees that point only. Rounding costs no privacy: the law of a
-report given a value is a mixture of the laws given grid points, and the divergences between
-mixtures are at most the largest between their components (joint convexity).
+randomizer then sees that point only. Rounding costs no privacy: the law of a report given a value
+is a mixture of the laws given grid points, and the divergences between mixtures are at most the
+largest between their components (joint convexity).
 
 The score of a report is 2 code - centre, an integer around 0 whose expectation is proportional to
 the distance of the user's value from the middle of the range. So the estimated mean is the middle

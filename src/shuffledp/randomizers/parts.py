@@ -179,12 +179,12 @@ class Parts(ABC):
     ) -> FrequencyEstimates:
         """Return the unbiased share of all users in each bin, with standard error and interval.
 
-        ``data`` are reports of this law without dummies, or their aggregate; of
-        messages of several parts also with dummies, whose laws for each part are among ``dummies``,
-        and ``num_reports`` messages of users. The options come from `estimate_frequencies`. Where
-        each user reported on one part, errors count that those were a random sample of the users.
-        `DataError` if nobody reported on some part, or the messages of each part are not one a user
-        besides possible dummies.
+        ``data`` are reports of this law without dummies, or their aggregate; of messages of several
+        parts also with dummies, whose laws for each part are among ``dummies``, and ``num_reports``
+        messages of users. The options come from `estimate_frequencies`. Where each user reported on
+        one part, errors count that those were a random sample of the users. `DataError` if nobody
+        reported on some part, or the messages of each part are not one a user besides possible
+        dummies.
         """
         num_users, parts = self._counted(data)
         return self._estimated(parts, num_users, confidence, simultaneous=simultaneous)

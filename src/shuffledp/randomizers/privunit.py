@@ -15,9 +15,8 @@ worst pair. p = e^epsilon0 and b = (1 - 2 q) (1 - P) / (1 - q), the mass of rati
 q, a floating-point number with a relative error of at most 3e-10; the stated atoms have b smaller
 by 1e-9 of itself and p rounded up, and dominate the true law.
 
-*The cap.* On the unit sphere of R^d, write a = (d - 1) / 2 and t = <V, x> for a uniform
-V. Then (1 + t) / 2 has the law Beta(a, a), the cap t >= gamma has measure
-q = I_{(1 - gamma) / 2}(a, a), and
+*The cap.* On the unit sphere of R^d, write a = (d - 1) / 2 and t = <V, x> for a uniform V. Then (1
++ t) / 2 has the law Beta(a, a), the cap t >= gamma has measure q = I_{(1 - gamma) / 2}(a, a), and
 
     J = E[t; t >= gamma] = (1 - gamma^2)^a / ((d - 1) B(1/2, a)).
 
@@ -76,7 +75,6 @@ from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports, read_only
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import MeanRandomizer
-from shuffledp.randomizers.checks import plain_array
 from shuffledp.randomizers.thresholds import WORD_VALUES, response_law, settle
 
 # Newton's method: each step of the slow phase adds 1 / (epsilon0 + 2) of gamma or takes
@@ -87,7 +85,6 @@ _RELATIVE_STEP = 1e-9
 _NUM_NODES = 128
 _BELOW_ONE = 1.0 - 2.0**-52
 
-
 # Losses below this show in no float of a report: the law is then uniform, and its loss is 0.
 _LEAST_EPSILON0 = 1e-12
 # Any larger loss gives the same law. There are no more than 44.4 nats in P anyway.
@@ -97,12 +94,11 @@ _MOST_EPSILON0 = 100.0
 # last bits of a special function still give the same law and the same fingerprint.
 _GAMMA_BITS = 16
 _LARGEST_GAMMA = 1.0 - 2.0**-37
-# ln((1 - q) / q) is computed from q or 1/2 - q with a relative error of at most 3e-10, of which it
-# takes at most 4/3. (It is far less: the tests compare with 50 digits.) Rounding up to 32 bits then
-# adds at most 4.7e-10, so the margin is 1e-9 of that term in all.
+# ln((1 - q) / q) is computed from q or 1/2 - q: relative errors of at most 3e-10 become at most 4/3
+# of that. (They are far less: the tests compare with 50 digits.) Rounding up to 32 bits then adds
+# at most 4.7e-10, so the margin is 1e-9 of that term in all.
 _RELATIVE_MARGIN = 5e-10
 _LOG_ODDS_BITS = 32
-
 
 # b takes the errors of 1/2 - q and 1 - q: less than twice 3e-10. e^epsilon0 has its own margin.
 _THINNER = 1.0 - 1e-9
@@ -139,11 +135,11 @@ class Measure(NamedTuple):
 
 
 class RightAngle(NamedTuple):
-    """Base measures of the parts of x, -x and z at a right angle, 2 (shared + own) + ... = 1.
+    """Base measures around the caps of x, -x and z, z at a right angle to both.
 
-    v ``shared`` by the parts of x and z, as much by -x and z; q - v in the part
-    of x only, its ``own``, and as much in -x; q - 2 v in the ``third``, of z, only; 1 - 3 q
-    + 2 v in ``none`` of them.
+    ``shared``, v, is in the caps of x and z, and as much in those of -x and z; ``own``, q - v, in
+    the cap of x only, and as much in that of -x; ``third``, q - 2 v, in the cap of z only;
+    ``none``, 1 - 3 q + 2 v, in none of them: 2 shared + 2 own + third + none = 1.
     """
 
     shared: float
@@ -197,7 +193,7 @@ class PrivUnit(MeanRandomizer):
     low bits, in which traces of the computation would be. But there is no proof that the float32
     vectors themselves have the stated loss.
 
-    Cost: d + 4 random words and some 20 nanoseconds a coordinate; 4 d bytes a report. Memory beyond
+    Cost: d + 2 random words and some 20 nanoseconds a coordinate; 4 d bytes a report. Memory beyond
     the reports matches about 2^16 coordinates.
 
     Examples
@@ -537,7 +533,7 @@ def require_norm_bound(value: SupportsFloat) -> float:
 
 def require_vectors(values: NDArray[Any], dimension: int) -> NDArray[Any]:
     """Return ``values`` as an array of numbers of shape (n, d), else raise `ParameterError`."""
-    array = plain_array(values)
+    array = checks.plain_array(values)
     if array.shape == (0,):
         array = array.reshape(0, dimension)
     if array.ndim != 2 or array.shape[1] != dimension:

@@ -104,9 +104,9 @@ class SubsetSelection(SettledRandomizer):
         """Privacy law for the accountant: the exact loss and the largest blanket.
 
         Every subset leaves some category out, as w <= k / 2, and has its least probability
-        mu = (1 - pi) / C(k-1, w) when that is the truth; times e^epsilon0 for a truth
-        within. So the blanket is uniform, and its atoms count subsets by which of the pair they
-        have: C(k-2, w-1) only the one, C(k-2, w-1) only the other, C(k-2, w-2) both and C(k-2, w)
+        mu = (1 - pi) / C(k-1, w) when that is the truth; times e^epsilon0 for a truth within. So
+        the blanket is uniform, and its atoms count subsets by which of the pair they have:
+        C(k-2, w-1) only the one, C(k-2, w-1) only the other, C(k-2, w-2) both and C(k-2, w)
         neither, each times mu.
 
         The attack is on any pair where all others hold one third category, or the second of

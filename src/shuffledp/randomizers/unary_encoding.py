@@ -63,7 +63,7 @@ class UnaryEncoding(SettledRandomizer):
 
     def randomize(self, values: NDArray[np.integer[Any]], entropy: Entropy) -> Reports:
         """Return one row of packed bits for each code. See `CategoryRandomizer`."""
-        # All bits as if false, some 8 words for each 64 of them; then the true one of each row is
+        # All bits as if false, some 20 words for each 64 of them; then the true one of each row is
         # flipped, or becomes a fair coin.
         truth, k = checks.require_codes(values, self.domain_size), self.domain_size
         shape = truth.size, bytes_per_row(k)
@@ -138,7 +138,7 @@ class SymmetricUnaryEncoding(UnaryEncoding):
     Source: basic one-time RAPPOR (Erlingsson, Pihur, Korolova, CCS 2014). Two inputs differ in two
     bits, so the loss is 2 ln((2^64 - T) / T). It cannot exceed 128 ln 2 = 88.8: there T = 1.
 
-    Cost: about k random bytes a report, and k / 8 bytes of memory.
+    Cost: about 2.5 k random bytes a report, and k / 8 bytes of memory.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class OptimizedUnaryEncoding(UnaryEncoding):
     least among unary encodings of the same loss, ln((1 - q) / q). The loss cannot exceed
     64 ln 2 = 44.4: there T = 1.
 
-    Cost: about k random bytes a report, and k / 8 bytes of memory.
+    Cost: about 2.5 k random bytes a report, and k / 8 bytes of memory.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 import json
 import math
+from decimal import localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from scipy.stats import binom
 
 from shuffledp.amplification.binary_randomized_response_kernels import saddle_tilt
 from shuffledp.core.numerics.binomial_kernels import (
+    _STIRLING_ERROR_TABLE,
+    _small_stirling_error,
     binomial_window,
     chernoff_exponent,
     deviance,
@@ -77,6 +80,11 @@ def test_stirling_error_against_the_factorial(n):
             (n + mpmath.mpf(1) / 2) * mpmath.log(n) - n + mpmath.log(2 * mpmath.pi) / 2
         )
         assert abs(stirling_error(float(n)) - float(exact)) < 1e-15
+
+
+def test_the_table_of_stirling_errors_does_not_depend_on_the_program():
+    with localcontext(prec=3):
+        assert _small_stirling_error(7) == _STIRLING_ERROR_TABLE[7]
 
 
 @given(st.floats(1e-3, 1e15), st.floats(-0.999, 10.0))

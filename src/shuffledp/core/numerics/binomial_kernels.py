@@ -1,10 +1,8 @@
-"""Binomial probabilities to full relative accuracy, compiled.
+"""Binomial laws, compiled: probabilities to full relative accuracy, and sums of two by contours.
 
 Accounting needs relative, not absolute, accuracy: delta = 1e-12 is a difference of tails
 that are themselves about 1e-10. ``lgamma`` would lose n * 1e-16 in the exponent; Loader's
 saddle-point form ("Fast and accurate computation of binomial probabilities", 2000) does not.
-
-Point and tail probabilities of a sum of two binomials by a contour sum, compiled.
 
 S = Bin(num_high, 1 - q) + Bin(num_low, q) has no closed form, but its generating function phi(z)
 has, and the trapezoidal rule on a circle |z| = r converges faster than any power: with M nodes it
@@ -13,7 +11,7 @@ negligible. Only about twenty nodes are not negligible themselves, whatever the 
 """
 
 import math
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 
 import numpy as np
 
@@ -24,8 +22,9 @@ _LOG_ROOT_TAU = Decimal("0.9189385332046727417803297364")  # ln sqrt(2 pi)
 
 def _small_stirling_error(n: int) -> float:
     """Return ln(n!) - ln(sqrt(2 pi n) (n/e)^n), right to the last digit on all machines."""
-    half = n + Decimal("0.5")
-    return float(Decimal(math.factorial(n)).ln() - half * Decimal(n).ln() + n - _LOG_ROOT_TAU)
+    with localcontext(Context(prec=40)):  # whatever the program has set
+        half = n + Decimal("0.5")
+        return float(Decimal(math.factorial(n)).ln() - half * Decimal(n).ln() + n - _LOG_ROOT_TAU)
 
 
 # For n = 0 (unused) to 15; the series below takes over there.

@@ -62,11 +62,9 @@ _LOST = 100.0
 # Most terms of a mean, a number that is exact as a float.
 LARGEST_NUM_TERMS = 10**15
 
-# Most outcomes that are listed one by one, number of deviations of a binomial law of these that
-# matter, both sides taken together, and the round-off of a step of that.
-_MOST_OUTCOMES = 300_000
-_DEVIATIONS = 25.0
-_ROUND_OFF = 1e-15
+# Most outcomes that are listed one by one; deviations of a binomial law that are listed, on both
+# sides together; and the relative round-off of a step.
+_MOST_OUTCOMES, _DEVIATIONS, _ROUND_OFF = 300_000, 25.0, 1e-15
 _UNIT_ROUND_OFF = 2.0**-53
 _LARGEST_UNIT = 800  # binary exponent; its exponential does not overflow
 

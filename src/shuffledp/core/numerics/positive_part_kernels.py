@@ -59,7 +59,7 @@ _ALIAS_EXPONENT = 25.0
 # No tilt takes a term's weight beyond exp(600); any positive tilt is valid, if less good.
 _LARGEST_TILT_EXPONENT = 600.0
 
-# Tilting further, for a bound of the aliases, may multiply a weight by exp(100) at most.
+# Tilting further, for a bound of the aliases, may multiply a weight by exp(90) at most.
 _LARGEST_FURTHER_EXPONENT = 90.0
 
 # ln 1e-300: results that are proved to be smaller are not worth a contour.
@@ -431,9 +431,8 @@ def enumerate_positive_part(law: Terms, most: int, log_unit: float) -> tuple[flo
     """Return the mean times e^log_unit, by listing the counts of all values, and its terms' size.
 
     At most ``most`` terms are neither the base nor the first value. The last number is the largest
-    exponent's size: a mass is off by at most ten roundings of that. Cost: for m values
-    beside the base, binomial(most + m - 1, m - 1) rows, and O(sqrt(n)) outcomes of each that
-    matters.
+    exponent's size: a mass is off by at most ten roundings of that. Cost: for m values beside the
+    base, binomial(most + m - 1, m - 1) rows, and O(sqrt(n)) outcomes of each that matters.
     """
     num_terms, base, base_mass, masses, differences = law
     # ln of j! and of n (n - 1) ... (n - j + 1).

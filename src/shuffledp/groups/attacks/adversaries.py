@@ -41,6 +41,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
 from shuffledp.core.progress import Progress
 from shuffledp.core.reports import read_only
+from shuffledp.estimation.post_processing import nearest_with_sum
 from shuffledp.groups.attacks import survey as surveys
 from shuffledp.groups.groups import Groups
 
@@ -201,7 +202,7 @@ def attack_by_majority_vote(
     """Return the share of people whose answer a majority vote of their neighbours reveals.
 
     One result an arrangement; each trial is the share rho of people who are guessed right in at
-    least the share ``success`` of ``resamplings``, each with fresh local reports and a fresh
+    least the share ``success`` of the resamplings, each with fresh local reports and a fresh
     shuffle. Neighbours are chosen once a trial, the same for all arrangements. Cost for n = 30,000
     and the defaults: about a third of a second a trial and arrangement, besides reports and
     shuffles.
@@ -366,16 +367,10 @@ def predicted_laws(
 def debiased_laws(laws: Floats, support_probabilities: tuple[float, float]) -> Floats:
     """Return laws of true answers from laws of reports of k-ary randomized response.
 
-    (law - q) / (p - q), projected to the nearest law: subtract the one threshold that makes the
-    positive parts sum to 1 (Held, Wolfe, Crowder, Mathematical Programming 6, 1974).
+    The nearest laws to (law - q) / (p - q).
     """
-    truth, other = support_probabilities
-    raw = (laws - other) / (truth - other)
-    falling = -np.sort(-raw, axis=1)
-    excess = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, raw.shape[1] + 1)
-    last = (falling > excess).sum(axis=1) - 1
-    projected: Floats = np.maximum(raw - excess[np.arange(raw.shape[0]), last][:, None], 0.0)
-    return projected
+    p, q = support_probabilities
+    return nearest_with_sum((laws - q) / (p - q), 1.0)
 
 
 def learnability(predicted: Floats, truth: Floats) -> float:
@@ -405,9 +400,9 @@ def learn_local_laws(
 
     For each arrangement lambda of the predictions as they are, as in the paper, and of predictions
     with inverted noise, if epsilon0 > 0; each for the learner that comes nearer to the truth:
-    boosted trees, or averages of nearby reports. Reports are noisy, so
-    predictions as they are lean towards the uniform law by a factor that the randomizer fixes;
-    inverting it shows what an analyst who knows the randomizer learns.
+    boosted trees, or averages of nearby reports. Reports are noisy, so predictions as they are lean
+    towards the uniform law by a factor that the randomizer fixes; inverting it shows what an
+    analyst who knows the randomizer learns.
     """
     survey.require_public()
     return surveys.simulate(

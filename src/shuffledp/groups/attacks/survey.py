@@ -262,8 +262,7 @@ def open_survey(
     """Read true answers, traits of people, and their groups.
 
     ``attack_radius`` is for neighbourhoods that differ from the groups; ``public`` columns of
-    numbers stand in for the coordinates of the groups. ``ways`` of reading as in
-    `open_column`.
+    numbers stand in for the coordinates of the groups. ``ways`` of reading as in `open_column`.
     """
     from shuffledp.collection.questions import open_column
 

@@ -169,7 +169,7 @@ def blanket_vulnerability_upper(
 
 @lru_cache(maxsize=_REMEMBERED)
 def _uniform_upper(num_users: int, response: Response) -> float:
-    """Return (1), rounded up: 1/k, and the mean excess times p - r."""
+    """Return the bound for a uniform target, 1/k plus p - r times the mean excess; rounded up."""
     values = response.domain_size
     if response.kept == 0:
         return round_up(1.0 / values, operations=1)
