@@ -15,11 +15,10 @@ export interface Task {
   readonly asked: {
     readonly text?: string;
     readonly question: {
-      readonly kind: "frequencies" | "distribution" | "mean" | "answer-sets";
-      /** Limits of a number, or of its bins. */
+      readonly kind: "frequencies" | "mean" | "answer-sets";
+      /** Limits of a number. */
       readonly low?: number;
       readonly high?: number;
-      readonly edges?: number[];
       readonly max_answers?: number;
     };
     /** Possible answers. */

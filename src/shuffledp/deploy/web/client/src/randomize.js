@@ -29,8 +29,8 @@ const split = (name) => /^(?:(sampled|split):)?(.*)$/.exec(name).slice(1);
 export function requireKnown({ question: { kind }, randomizer }) {
   const [way, base] = split(randomizer);
   const isNumber = ["duchi", "piecewise"].includes(base);
-  const kinds = isNumber ? ["mean"] : way ? ["answer-sets"] : ["frequencies", "distribution"];
-  if (Object.hasOwn(RANDOMIZERS, base) && kinds.includes(kind) && !(way && isNumber)) return;
+  const answered = isNumber ? "mean" : way ? "answer-sets" : "frequencies";
+  if (Object.hasOwn(RANDOMIZERS, base) && kind === answered && !(way && isNumber)) return;
   throw new ShuffledpError("unsupported", `it asks for ${kind} with the randomizer ${randomizer}`);
 }
 
@@ -48,12 +48,8 @@ export function randomize({ question, labels, randomizer }, law, answer, next = 
 }
 
 /** An answer as the place of a label, several, or a number; throws for values outside the domain. */
-export function encode({ question: { kind, low, high, edges, max_answers: most = 1 }, labels }, value) {
+export function encode({ question: { kind, low, high, max_answers: most = 1 }, labels }, value) {
   if (kind === "mean") return numberOf(value, low, high);
-  if (kind === "distribution") {
-    const number = numberOf(value, edges[0], edges.at(-1));
-    return Math.min(edges.filter((edge) => edge <= number).length, labels.length) - 1;
-  }
   const isSet = kind === "answer-sets";
   const given = isSet ? value : [value];
   const places = Array.isArray(given) && [...new Set(given.map((each) => labels.indexOf(plain(each))))];
