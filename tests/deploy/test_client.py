@@ -34,6 +34,18 @@ def test_a_client_sends_the_same_report_after_a_restart_and_whatever_it_is_told(
     assert one[:20] == two[:20]  # id and epoch
 
 
+def test_a_report_that_may_have_arrived_under_one_code_keeps_its_id_under_the_next(tmp_path):
+    wrong, right, other = (bytes([number] * 16) for number in range(3))
+    with Client(TASK, tmp_path / "c.db") as client:
+        refused = client.report("yes", at(0), code=wrong)
+        client.done(m.Answer.NOT_ADMITTED)
+        sent = client.report("yes", at(0), code=right)
+        assert sent.report_id != refused.report_id
+        assert client.report("yes", at(0), code=other) == sent  # no answer came
+        client.done(m.Answer.NOT_ADMITTED)
+        assert client.report("yes", at(0), code=other).report_id != sent.report_id
+
+
 def test_a_client_refuses_what_its_user_would_not_answer(tmp_path):
     with pytest.raises(ProtocolError, match="promises"):
         Client(make_task(epsilon="0.01"), tmp_path / "a.db")

@@ -17,6 +17,7 @@ from deploy.make_vectors import HYBRID, SEALING, SIGNING, make_task, public
 from deploy.roles import SMALL, shuffler_for
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
+from shuffledp.deploy.admission import write_code
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
@@ -285,6 +286,21 @@ def test_a_page_closed_between_keeping_and_sending_sends_the_same_later(page, se
     found = page.evaluate(REPORT, [servers.url, None, {}])
     assert found["answer"] == "accepted", found
     assert len({opened(servers, body) for body in servers.bodies}) == 1
+
+
+def test_a_report_that_may_have_arrived_under_one_code_keeps_its_id_under_the_next(page, servers):
+    refused = {"status": 200, "body": bytes([m.Answer.NOT_ADMITTED]), "headers": ANY_PAGE}
+    servers.failures = [refused, None]
+    outcomes = []
+    for number in range(3):
+        options = {"code": write_code(bytes([number] * 16)), "patienceSeconds": 0}
+        found = page.evaluate(REPORT, [servers.url, "yes", options])
+        outcomes.append(found.get("code") or found["answer"])
+    assert outcomes == ["not-admitted", "offline", "accepted"]
+    first, *others = (opened(servers, body) for body in servers.bodies)
+    assert others[0] == others[1]
+    assert first[0] != others[0][0]
+    assert first[1] == others[0][1]
 
 
 def test_two_tabs_send_one_report(page, servers):

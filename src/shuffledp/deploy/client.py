@@ -248,7 +248,8 @@ class Client(Keeper):
     def _with_code(self, kept: Kept, code: bytes) -> Kept:
         """Return the kept report, under the id of a code if it was refused under another.
 
-        A report that may have arrived keeps its id: under another one it would count twice.
+        A report that may have arrived keeps its id: under another one it would count twice. Hence
+        the refusal is forgotten with the id that it is about.
         """
         if self._fact("answer") != Answer.NOT_ADMITTED:
             return kept
@@ -256,6 +257,7 @@ class Client(Keeper):
         with self._store.transaction():
             changed = report_id, self._round
             self._store.change("UPDATE reports SET id = ? WHERE round = ?", changed)
+            self._store.change("DELETE FROM facts WHERE name = ?", ("answer" + self._of_round,))
         return kept._replace(report_id=report_id)
 
     def kept(self) -> Kept | None:

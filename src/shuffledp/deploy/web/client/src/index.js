@@ -17,7 +17,8 @@ export async function report(taskUrl, value, { onState = () => {}, code, patienc
     let record = (await found(task.name)) ?? (await draw(task, value, code));
     if (code && record.answer === "not-admitted") {
       const id = await reportId(task, record.epoch, code);
-      record = await update(task.name, (kept) => ({ ...record, ...kept, id }));
+      // Under its new id it may arrive, and then it keeps that one.
+      record = await update(task.name, (kept) => ({ ...record, ...kept, id, answer: null }));
     }
     onState("kept", receipt(record));
     return receipt(FINAL.includes(record.answer) ? record : await send(task, record, onState, patienceSeconds));
