@@ -200,6 +200,8 @@ class Servers:
         if self.failures and request.method == "POST":
             self.bodies.append(request.post_data_buffer)
             failure = self.failures.pop(0)
+            if failure == "silence":
+                return None
             return route.abort() if failure is None else route.fulfill(**failure)
         if request.url.endswith("/analyzer_keys") and self.copies is not None:
             return route.fulfill(body=self.copies, headers=ANY_PAGE)
@@ -286,6 +288,16 @@ def test_a_page_closed_between_keeping_and_sending_sends_the_same_later(page, se
     found = page.evaluate(REPORT, [servers.url, None, {}])
     assert found["answer"] == "accepted", found
     assert len({opened(servers, body) for body in servers.bodies}) == 1
+
+
+def test_a_server_that_never_answers_is_left_in_time(page, servers):
+    page.evaluate("""() => {
+      const { timeout } = AbortSignal;
+      AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 100);
+    }""")
+    servers.failures = ["silence"]
+    found = page.evaluate(REPORT, [servers.url, "yes", {"patienceSeconds": 0}])
+    assert found["code"] == "offline"
 
 
 def test_a_report_that_may_have_arrived_under_one_code_keeps_its_id_under_the_next(page, servers):

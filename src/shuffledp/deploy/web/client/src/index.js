@@ -145,10 +145,11 @@ const get = (task, role, name) => request(`${addressOf(task, role)}/${name}`);
 
 async function request(url, body) {
   const [method, { host }] = [body ? "POST" : "GET", new URL(url)];
+  const signal = AbortSignal.timeout(30_000);
   const careful = { cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer" };
   let response;
   try {
-    response = await fetch(url, { method, body, ...careful });
+    response = await fetch(url, { method, body, signal, ...careful });
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
   } catch {
     throw new ShuffledpError("unreachable", `no connection to ${host}`);
