@@ -93,6 +93,9 @@ test("tasks and lists of keys that must be refused", async () => {
     bytes.fill(wrong.charCodeAt(0), place, place + right.length);
     assert.throws(() => decodeTask(bytes), { code: "malformed", detail: "the task: a field is out of range" });
   }
+  const unasked = fromHex(TASK);
+  unasked[Buffer.from(unasked.buffer).indexOf('"question":{') + 1] = 0x51;
+  assert.throws(() => decodeTask(unasked), { code: "malformed" });
   assert.throws(() => decodeTask(fromHex(`0002${TASK.slice(4)}`)), { code: "version" });
 });
 

@@ -77,8 +77,9 @@ export function decodeTask(bytes) {
     Object.assign(task, { epsilon: reader.text(1), delta: reader.text(1), operatorKey: reader.take(32) });
     Object.assign(task, read("the task", reader.opaque(2), decodeExtensions));
     const isSane = task.info && task.epochSeconds && task.numEpochs && task.minBatch && task.shortBatch < 2 &&
-      task.honestPpm && task.honestPpm <= 1e6 && Array.isArray(task.asked?.labels) && task.delta > 0 &&
-      task.delta < 1 && [task.epsilon, task.delta].every((each) => /^[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?$/.test(each));
+      task.honestPpm && task.honestPpm <= 1e6 && Array.isArray(task.asked?.labels) && task.asked.question &&
+      task.delta > 0 && task.delta < 1 &&
+      [task.epsilon, task.delta].every((each) => /^[0-9]+(\.[0-9]+)?(e-?[0-9]{1,3})?$/.test(each));
     if (!isSane) throw new RangeError("a field is out of range");
     return task;
   });
