@@ -114,6 +114,17 @@ def test_answers_are_handed_to_the_client_and_taken_off_the_page(visit):
     assert page.evaluate("window.code") is None
 
 
+def test_the_browser_keeps_no_answer_in_its_history(visit, url):
+    page = visit()
+    answer(page)
+    page.goto(f"{url}/?lang=fr")
+    page.go_back()
+    expect(page.locator("button")).to_be_enabled()
+    assert page.locator("fieldset :checked:not(option)").count() == 0
+    assert page.locator("input[type=number]").input_value() == ""
+    assert page.locator("select").input_value() == ""
+
+
 def test_a_code_is_taken_from_the_end_of_the_address(visit, url):
     page = visit()
     page.goto(f"{url}/?lang=fr#code=abc-def")
