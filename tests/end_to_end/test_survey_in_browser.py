@@ -134,6 +134,19 @@ def test_a_code_is_taken_from_the_end_of_the_address(visit, url):
     assert "abc-def" not in "".join(each for _, each in page.requests if "#" not in each)
 
 
+def test_a_code_stays_with_the_page_in_another_language_and_may_come_later(visit, url):
+    page = visit()
+    page.goto(f"{url}/?lang=en#code=abc-def")
+    page.evaluate("location.hash = '#code=ghi-jkl'")
+    page.locator("nav a[lang=fr]").click()
+    expect(page.locator("html[lang=fr]")).to_be_attached()
+    assert page.evaluate("location.hash") == "#code=ghi-jkl"
+    page.evaluate("location.hash = '#code=mno-pqr'")
+    answer_in_french(page)
+    expect(page.locator("#status")).to_have_text(texts()["fr"]["done"])
+    assert page.evaluate("window.code") == "mno-pqr"
+
+
 def test_the_keyboard_is_enough(visit):
     page = visit()
     page.locator("input[type=radio]").first.focus()

@@ -8,7 +8,7 @@ const status = document.getElementById("status");
 const consent = document.getElementById("consent");
 const questions = [...form.querySelectorAll("fieldset")];
 // Who needs a code has it at the end of the address, which browsers send nobody.
-const code = new URLSearchParams(location.hash.slice(1)).get("code") ?? undefined;
+const code = () => new URLSearchParams(location.hash.slice(1)).get("code") ?? undefined;
 
 const fieldsOf = (question) => [...question.querySelectorAll("input, select")];
 const answersOf = (question) => new FormData(form).getAll(question.id);
@@ -44,7 +44,7 @@ async function send(question) {
     if (state === "kept") lock(question);
   };
   try {
-    const receipt = await report(question.dataset.task, answer, { onState, code });
+    const receipt = await report(question.dataset.task, answer, { onState, code: code() });
     complain(question, receipt.answer === "late" ? words.errors.late : "");
     show(question, receipt);
     return receipt.answer !== "late";
@@ -83,6 +83,11 @@ form.addEventListener("submit", (event) => {
   else if (consent.checked) sendAll();
   else consent.focus();
 });
+
+/** In another language the page has the same code. */
+for (const link of document.querySelectorAll("nav a")) {
+  link.addEventListener("click", () => { link.hash = location.hash; });
+}
 
 /** What this browser has kept of these tasks: asks no server. */
 for (const question of questions) {
