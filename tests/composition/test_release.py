@@ -172,6 +172,16 @@ def test_dummies_compose_and_rare_users_are_hidden_better(text, how):
         assert three.lower == pytest.approx(three.upper, rel=3e-3)
 
 
+def test_users_drawn_in_secret_are_honest_even_among_dummies():
+    # If the other three say whether they were drawn, a quarter of (D1') is left at every epsilon.
+    how = {"epsilon0": 1.0, "num_users": 1, "dummies": DummyLaw.from_text("laplace:0.7:2")}
+    drawn, alone = ShuffledRelease(sampled_from=4, **how), ShuffledRelease(**how)
+    assert drawn.delta(0.4).upper < 0.25 * alone.delta(0.4).upper
+    for bound in (drawn.epsilon(0.01), drawn.delta(0.1)):
+        assert any("counted users are honest" in each for each in bound.assumptions)
+        assert not any("may do what they like" in each for each in bound.assumptions)
+
+
 def test_dummies_beside_local_noise_and_a_crowd():
     noisy = profiles.k_rr(2.0, 4)
     law = DummyLaw.from_text("laplace:4.0:50")

@@ -27,7 +27,13 @@ from shuffledp.amplification.dummies import (
     pair_of_bins,
 )
 from shuffledp.amplification.lower_bounds import attack_curves, dominated_law
-from shuffledp.amplification.registry import METHODS, account_delta, account_epsilon
+from shuffledp.amplification.registry import (
+    DUMMY_ASSUMPTIONS,
+    METHODS,
+    SHUFFLE_ASSUMPTIONS,
+    account_delta,
+    account_epsilon,
+)
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.privacy_loss import PrivacyLoss, no_loss
 from shuffledp.core import checks
@@ -364,9 +370,15 @@ class ShuffledRelease(Composable):
         return replace(bound, assumptions=tuple(told))
 
     def _subsampled(self, bound: Bound, lower: float | None, upper: float) -> Bound:
-        """Return the bound of a release whose users are drawn from all."""
+        """Return the bound of a release whose users are drawn from all.
+
+        They must be honest even among dummies: others know whether they were drawn themselves.
+        """
+        honest = dict(zip(DUMMY_ASSUMPTIONS, SHUFFLE_ASSUMPTIONS, strict=True))
+        told = self._assuming(bound)
         return replace(
-            self._assuming(bound),
+            told,
+            assumptions=tuple(honest.get(each, each) for each in told.assumptions),
             lower=None if lower is None else min(lower, upper),
             upper=upper,
             method=f"{bound.method}, subsampled",
