@@ -114,6 +114,20 @@ def test_a_poisson_law_against_its_series():
     assert account_delta(BARE, num_users=1, epsilon=600.0, dummies=law).upper < 1e-4
 
 
+def test_a_table_that_is_cut_errs_by_what_it_lacks():
+    whole = poisson_table(5.0, 1)
+    cut = [mass if 1 <= i <= 12 else 0 for i, mass in enumerate(whole)]
+    missing = 1.0 - sum(cut) / sum(whole)
+    for epsilon in (0.0, 0.5, 2.0, 5.0):
+        found = PairOfBins(cut, missing=missing * (1.0 + 1e-9)).enclose(epsilon)
+        assert found.lower <= PairOfBins(whole).enclose(epsilon).lower <= found.upper
+
+
+def test_far_out_a_poisson_law_proves_no_lower_end():
+    pair = pair_of_bins(DummyLaw.from_text("poisson:43"), 1)
+    assert 0.0 == pair.enclose(41.0).lower < pair.enclose(41.0).upper == pair.enclose(40.0).upper
+
+
 def test_a_mirrored_table_has_the_same_divergence():
     table = [3, 1, 7, 20, 4, 9]
     for epsilon in (0.0, 0.4, 2.0):

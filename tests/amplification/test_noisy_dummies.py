@@ -74,6 +74,16 @@ def test_grids_keep_the_mass_and_the_mean():
         assert values.size <= 300
 
 
+@pytest.mark.parametrize("k", [4, 17])
+def test_numbers_too_rare_to_keep_are_lost_to_the_adversary(k, monkeypatch):
+    law, profile = DummyLaw.from_text("laplace:0.9:12"), profiles.k_rr(2.0, k)
+    kept = dummies._noisy_delta(law, profile, 0.2).upper
+    monkeypatch.setattr(dummies, "_RARE", 0.03)
+    monkeypatch.setattr(dummies, "_others", dummies._others.__wrapped__)
+    assert dummies._others(law, k - 2)[2] > 0.0
+    assert dummies._noisy_delta(law, profile, 0.2).upper > kept
+
+
 def test_all_bins_together_hide_more_than_a_pair():
     law, profile = DummyLaw.from_text("laplace:0.454:6"), profiles.k_rr(5.0, 1_024)
     pair = dummy_curve(law, profile, 1).forward(1.0).upper

@@ -124,7 +124,7 @@ def test_a_tiny_fraction_does_not_overflow():
 @given(drawn=st.integers(1, 10**15), more=st.integers(0, 10**15), further=st.integers(1, 10**12))
 def test_fractions_are_rounded_up_and_fall_with_the_population(drawn, more, further):
     fraction = sampling_fraction(drawn, drawn + more)
-    assert fraction >= drawn / (drawn + more)
+    assert Fraction(fraction) >= Fraction(drawn, drawn + more)
     assert (fraction == 1.0) or more > 0
     assert sampling_fraction(drawn, drawn + more + further) <= fraction
 

@@ -82,14 +82,11 @@ def test_impossible_counts_are_refused(count):
 
 @pytest.mark.parametrize("other", [1, 0.5, "a", None, [A]])
 def test_only_releases_can_be_added(other):
-    with pytest.raises(TypeError):
-        A + other
-    with pytest.raises(TypeError):
-        A | other
-    with pytest.raises(TypeError):
-        (A | B) + other
-    with pytest.raises(TypeError):
-        (A | B) | other
+    for release in (A, A + B):
+        with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
+            release + other
+        with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
+            other + release
 
 
 def test_only_releases_have_parts():

@@ -16,6 +16,10 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 
+# Five chi-square tests at 1e-9; and normal tails beyond eight deviations, 1e-15 each.
+FALSE_POSITIVE_RATE = 6e-9
+REJECTION_LEVEL = 1e-9
+
 LAWS = ("laplace:20.25:219", "laplace:4.05:51", "laplace:2.025:27", "gaussian:6.0:40")
 
 
@@ -52,14 +56,13 @@ PINNED = (
 
 @pytest.mark.parametrize("text", LAWS)
 def test_draws_follow_the_table(text):
-    # One test of 1e-9 a law.
     law = DummyLaw.from_text(text)
     drawn = np.bincount(law.draw(200_000, Entropy.from_seed(5)), minlength=len(law.table))
     chances = np.array([mass / 2**64 for mass in law.table])
     frequent = 200_000 * chances > 10
     found, expected = drawn[frequent], 200_000 * chances[frequent]
     expected *= found.sum() / expected.sum()
-    assert stats.chisquare(found, expected).pvalue > 1e-9
+    assert stats.chisquare(found, expected).pvalue > REJECTION_LEVEL
 
 
 def test_sums_of_users_draws_are_poisson():
@@ -71,9 +74,9 @@ def test_sums_of_users_draws_are_poisson():
     frequent = expected > 10
     total = counts[frequent].sum()
     expected = expected[frequent] * total / expected[frequent].sum()
-    assert stats.chisquare(counts[frequent], expected).pvalue > 1e-9
-    # Bins of one draw are independent: their covariance is 0 within five deviations.
-    assert abs(np.cov(drawn[:, 0], drawn[:, 1])[0, 1]) < 5 * 2.8 / math.sqrt(3000)
+    assert stats.chisquare(counts[frequent], expected).pvalue > REJECTION_LEVEL
+    # Bins of one draw are independent: their covariance is 0 within eight deviations.
+    assert abs(np.cov(drawn[:, 0], drawn[:, 1])[0, 1]) < 8 * 2.8 / math.sqrt(3000)
 
 
 @pytest.mark.slow
@@ -82,7 +85,7 @@ def test_one_user_sends_its_share():
     entropy = Entropy.from_seed(7)
     totals = np.array([law.draw(2, entropy).sum() for _ in range(20_000)])
     expected = 20_000 * stats.poisson.pmf(np.arange(5), 1.0)
-    assert np.all(np.abs(np.bincount(totals)[:5] - expected) < 6 * np.sqrt(expected))
+    assert np.all(np.abs(np.bincount(totals)[:5] - expected) < 8 * np.sqrt(expected))
 
 
 @pytest.mark.parametrize(

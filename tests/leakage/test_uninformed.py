@@ -177,13 +177,6 @@ def test_oracle_knows_the_shuffler():
     assert one_target(3, identity(2), uniform(2)) == Fraction(3, 4)
 
 
-FALSE_POSITIVE_RATE = 1e-8  # ten sampled calls at most, each of which fails with 1e-9
-
-GOLDEN_EXCHANGEABLE = json.loads(
-    (Path(__file__).parents[1] / "golden" / "leakage_values.json").read_text(encoding="ascii")
-)
-
-
 @st.composite
 def problems(draw, most_users=5):
     """A channel, a prior and perhaps a crowd, in fractions."""
@@ -234,7 +227,7 @@ def test_every_way_agrees(problem):
     assert paired.lower - 1e-13 <= exact <= paired.upper + 1e-13
 
 
-@pytest.mark.parametrize("entry", GOLDEN_EXCHANGEABLE["exchangeable"])
+@pytest.mark.parametrize("entry", GOLDEN["exchangeable"])
 def test_golden_of_exchangeable(entry):
     def law(weights):
         return None if weights is None else np.array(weights) / sum(weights)

@@ -106,11 +106,12 @@ def test_peers_with_different_rosters_cannot_exchange():
 # ---------------------------------------------------------------- sending
 def test_a_batch_is_drawn_once(scene):
     peer = scene.peers[0]
-    assert peer.outgoing(1) == peer.outgoing(1)
+    first = peer.outgoing(1)
+    assert peer.outgoing(1) == first
     assert peer.state.sent_in == 1
     scene.round(1)
     second = peer.outgoing(2)
-    assert second == peer.outgoing(2) != peer.outgoing
+    assert second == peer.outgoing(2) != first
     assert refusal(lambda: peer.outgoing(1)) == (Fault.CALLER, Reason.LATE)
 
 

@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.estimation import estimate_frequencies
+from shuffledp.estimation.intervals import SupportLaw
 from shuffledp.randomizers import RANDOMIZERS, Counts, Reports, make_randomizer
 
 # Probability that correct code fails this module: Bonferroni over all comparisons made in it.
@@ -110,9 +111,8 @@ def test_standard_errors_are_those_of_the_spread(collections):
     # The mean of the squared scores is 1; for 5,000 normal ones it leaves 1 -/+ 0.2 with a
     # probability of 3e-21 (chi-square tail), far inside the rate declared above.
     randomizer, num_users, support = collections
-    p, q = randomizer.support_probabilities
-    for code, num_supporters in enumerate(truth(num_users)[1].tolist()):
-        mean = num_supporters * p + (num_users - num_supporters) * q
-        variance = num_supporters * p * (1 - p) + (num_users - num_supporters) * q * (1 - q)
-        scores = (support[:, code] - mean) ** 2 / variance
-        assert scores.mean() == pytest.approx(1.0, abs=0.2)
+    law = SupportLaw(*randomizer.support_probabilities, num_users)
+    shares = truth(num_users)[1] / num_users
+    found = (support / num_users - law.q) / (law.p - law.q)
+    scores = ((found - shares) / law.standard_error(shares)) ** 2
+    assert scores.mean(axis=0) == pytest.approx(np.ones(len(SHARES)), abs=0.2)

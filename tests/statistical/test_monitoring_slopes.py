@@ -21,7 +21,7 @@ from shuffledp.monitoring.running_counts import expected_standard_errors
 from shuffledp.monitoring.server import MonitorServer
 
 FALSE_POSITIVE_RATE = 1e-9
-NUM_TESTS = 8
+NUM_TESTS = 10  # two tails of each run
 
 BASE = {"num_users": 10**6, "periods": 255, "max_changes": 4, "epsilon0": 0.5}
 
