@@ -297,6 +297,29 @@ def test_infinite_losses_add_up():
     assert compose([(one, 2), (hopeless, 1)], 1e-6).delta(5.0) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("direction", "masses", "infinite"),
+    [("upper", [0.29, 0.52], 0.05), ("lower", [0.24, 0.48], 0.01)],
+)
+def test_errors_of_a_convolution_go_the_safe_way(direction, masses, infinite, monkeypatch):
+    found = convolution.Convolution(
+        first=3,
+        masses=np.array([0.25, 0.5]),
+        doubts=np.array([0.01, 0.02]),
+        below=0.03,
+        beyond=0.04,
+    )
+    monkeypatch.setattr(convolution, "convolve", lambda *_: found)
+    loss = PrivacyLoss(
+        interval=0.5, first=-1, masses=np.ones(3), infinite_mass=0.01, direction=direction
+    )
+    one = PrivacyLoss(interval=0.5, first=0, masses=np.ones(1), direction=direction)
+    composed = compose([(loss, 1), (one, 1)], 1e-9)
+    assert composed.first == 3
+    assert composed.masses == pytest.approx(masses, rel=1e-14)
+    assert composed.infinite_mass == pytest.approx(infinite, rel=1e-12)
+
+
 def test_what_was_cut_off_is_told_from_what_is_infinite():
     lower, upper = bracket([(gaussian_pairs.curve(0.3), 10)], 1e-6)
     assert 0.0 < upper.infinite_mass == upper.error < 1.1e-9
