@@ -155,6 +155,12 @@ class TestTask:
             whole = guarantee_for(law, 2, epsilon=epsilon, dummies=dummies).delta_upper
             assert whole < true <= whole + 2 * failure * (1.0 + math.exp(epsilon))
 
+    def test_both_laws_of_every_device_count_for_the_slots(self):
+        most = 1e-3 * 2.0**76  # 2 n 2^-128 (1 + e^0) is 2^-50 of delta = 1e-3
+        assert NOISY._spares(int(0.99 * most), 0.0)
+        assert not NOISY._spares(int(1.01 * most), 0.0)
+        assert [part.failure for part, _ in NOISY.release(20).parts] == [0.0, 20 * 2.0**-62]
+
     def test_the_promise_counts_honest_devices_and_pays_for_the_slots(self):
         law, dummies = NOISY.asked.randomizer.profile, NOISY.dummies
         found = NOISY.guarantee()

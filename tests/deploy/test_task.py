@@ -66,6 +66,7 @@ def test_epochs():
         {"epoch_seconds": 0},
         {"num_epochs": True},
         {"min_batch": 0},
+        {"honest_ppm": 0},
         {"honest_ppm": 1_000_001},
         {"short_batch": "keep"},
         {"operator_key": b"short"},

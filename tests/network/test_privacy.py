@@ -3,6 +3,7 @@
 That it is above exact divergences is tested by enumeration, in tests/adversarial.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -201,6 +202,15 @@ def test_places_taken_against_simulation():
     assert _places_taken(np.eye(5)[0], (3,)) == {3: [(1, 0.0)]}
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_places_taken_by_enumeration(size):
+    law = np.array([0.5, 0.3, 0.2])
+    places = [list(each) for each in itertools.product(range(3), repeat=size)]
+    for taken, miss in _places_taken(law, (size,))[size]:
+        more = math.fsum(law[each].prod() for each in places if len(set(each)) > taken)
+        assert more <= miss
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -285,6 +295,12 @@ def test_what_is_missed_is_added():
     found = walk.delta(EVEN._replace(missed=0.25), 0.2)
     assert found == pytest.approx(0.75 * hidden + 0.25 * alone)
     assert walk.delta(EVEN._replace(missed=1.0), 0.2) == alone
+
+
+def test_the_error_of_the_weights_is_paid_for():
+    walk = WeightedWalk(ANY, np.ones(999), delta=1e-3)
+    exact, rough = (walk.delta(EVEN._replace(accuracy=each), 0.1) for each in (0.0, 1e-3))
+    assert rough > 1.001 * exact
 
 
 def test_without_a_blanket_the_report_alone_counts():
