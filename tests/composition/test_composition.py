@@ -83,9 +83,9 @@ def test_impossible_counts_are_refused(count):
 @pytest.mark.parametrize("other", [1, 0.5, "a", None, [A]])
 def test_only_releases_can_be_added(other):
     for release in (A, A + B):
-        with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
+        with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
             release + other
-        with pytest.raises(TypeError, match="unsupported operand|can only concatenate"):
+        with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate"):
             other + release
 
 

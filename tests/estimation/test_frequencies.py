@@ -24,6 +24,8 @@ def test_values_of_closed_form():
     assert estimates.frequency == pytest.approx([0.7, 0.3, -0.1])
     # p (1 - p) = q (1 - q) = 3/16, so the standard error is the same for all: sqrt(3/16/100)/(1/2).
     assert estimates.standard_error == pytest.approx([math.sqrt(3) / 20] * 3)
+    # Sampling adds f (1 - f) / 100, with f clipped to [0, 1].
+    assert estimates.population_standard_error**2 == pytest.approx([0.0096, 0.0096, 0.0075])
     assert (estimates.num_users, estimates.confidence) == (100, 0.9)
     assert (estimates.interval, estimates.post_processing) == ("wilson", ())
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shuffledp.randomizers.thresholds import (
     WORD_VALUES,
+    exp_lower,
     log_ratio_upper,
     response_law,
     response_threshold,
@@ -68,3 +69,10 @@ def test_settling_twice_changes_nothing(epsilon0):
     first = settle(epsilon0, response_law)
     assert first == settle(first[1], response_law)
     assert first[1] <= epsilon0
+
+
+@pytest.mark.parametrize("exponent", [1e-9, 0.1, 1.0, 44.0])
+def test_exponentials_are_rounded_down_by_little(exponent):
+    found = exp_lower(exponent)
+    exact = exact_exp(exponent)
+    assert exact * (1 - Fraction(1, 10**98)) < found < exact
