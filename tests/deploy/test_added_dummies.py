@@ -331,7 +331,7 @@ class TestAnalyzer:
                 with pytest.raises(ProtocolError):
                     analyzer.take(batch_of(TASK, self.dummies(50), num_true=num_true))
             assert analyzer.taken() == {}
-        with pytest.raises(ProtocolError, match="dummies where the task has none"):
+        with pytest.raises(ProtocolError, match="only one of batch and task has dummies"):
             m.Batch.decode(
                 batch_of(TASK, self.dummies(5), num_true=5),
                 TASK.task_id,

@@ -163,7 +163,7 @@ def test_the_commands_run_and_estimate_on_spark(session, tmp_path, monkeypatch, 
         assert main(["estimate", "run/reports.parquet", *how, "--out", f"{len(how)}"]) == 0
         again = json.loads(capsys.readouterr().out)
         assert again["estimates"] == found["estimates"]
-        assert again["collected_by"] == "devices"
+        assert again["collected_by"] == "table"
     assert main([*collect, "--id", "id", "--dishonest", "3", "--out", "no"]) == 2
     assert main([*collect, "--processes", "2", "--out", "no"]) == 2
     assert main(["estimate", "x", "--plan", "plan.json", "--out", "no", "--engine", "spark"]) == 2
