@@ -85,9 +85,7 @@ form.addEventListener("submit", (event) => {
 });
 
 /** In another language the page has the same code. */
-for (const link of document.querySelectorAll("nav a")) {
-  link.addEventListener("click", () => { link.hash = location.hash; });
-}
+for (const link of document.querySelectorAll("nav a")) link.onclick = () => { link.hash = location.hash; };
 
 /** What this browser has kept of these tasks: asks no server. */
 for (const question of questions) {
