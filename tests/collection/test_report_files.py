@@ -200,7 +200,9 @@ def test_reports_of_a_simulation_beside_others_are_refused(tmp_path):
     for by in ("table", "simulation"):
         write_reports(tmp_path / f"{by}.parquet", [reports], randomizer, collected_by=by)
     with pytest.raises(
-        DataError, match=r"table.parquet are collected by table, those of simulation.parquet by sim"
+        DataError,
+        match=r"table.parquet holds reports collected by table, "
+        r"simulation.parquet reports collected by simulation",
     ):
         list(open_reports(tmp_path).blocks())
 

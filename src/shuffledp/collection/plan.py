@@ -124,7 +124,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         if self.shuffling == UNIFORM and not is_for:
             raise ParameterError(
                 f"num_users = {self.num_users}, target_delta = {self.target_delta:g}, epsilon0 = "
-                f"{self.randomizer.epsilon0:.6g} are not those of the plan's guarantee: plan again "
+                f"{self.randomizer.epsilon0:.6g} do not fit the plan's guarantee: plan again "
                 "instead of replacing fields"
             )
 

@@ -260,8 +260,8 @@ def _require_alike(file: Path, first: Path, facts: dict[str, Any], asked: str | 
         )
     if (by := own.get("collected_by")) != (known := facts.get("collected_by")):
         raise DataError(
-            f"the reports of {file.name} are collected by {by or 'another program'}, those of "
-            f"{first.name} by {known or 'another program'}: estimate from each apart"
+            f"{file.name} holds reports collected by {by or 'another program'}, {first.name} "
+            f"reports collected by {known or 'another program'}: estimate from each apart"
         )
 
 

@@ -57,7 +57,8 @@ class Shuffling(Protocol):
     """A shuffle of the reports of a run, with its guarantee, facts, cautions and leakage.
 
     A shuffle whose guarantee accounts for dummies takes their law as ``dummies``, and lists their
-    possible senders in ``dummy_senders``.
+    possible senders in ``dummy_senders``. A shuffle that releases a sample of the reports states
+    their expected number as ``expected_released``, which plans read.
     """
 
     @property
