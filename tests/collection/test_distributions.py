@@ -235,9 +235,7 @@ class TestResult:
             assert median.lower <= 40.0 <= median.upper
 
     def test_of_a_sample_of_the_users(self, result):
-        from shuffledp.estimation.sampling import for_all_users
-
-        found = for_all_users(result.estimates, 80_000)
+        found = result.estimates.for_all_users(80_000)
         own, population = (
             found.cumulative_standard_error,
             found.cumulative_population_standard_error,

@@ -16,7 +16,6 @@ from shuffledp.estimation.group_means import (
     largest_shift,
 )
 from shuffledp.estimation.intervals import normal_quantile
-from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers.bit_sums import GroupBits
 
 # Each coverage is rejected where it is below a stated one with that chance; some sixty of them.
@@ -166,7 +165,7 @@ class TestClosedForms:
 
     def test_a_sample_of_the_reports_says_the_same_of_means(self):
         found = estimates([[0.2, 0.1], [0.1, 0.3]], NOBODY._replace(one=1e-4))
-        whole = for_all_users(found, 400)
+        whole = found.for_all_users(400)
         assert whole.population_upper == pytest.approx(found.population_upper)
         assert whole.sizes.count == pytest.approx(4 * found.sizes.count)
         assert (whole.sizes.standard_error > found.sizes.standard_error).all()

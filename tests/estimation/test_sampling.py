@@ -10,7 +10,6 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.estimation.means import NoiseLaw, estimate_means
-from shuffledp.estimation.sampling import for_all_users
 
 # Without noise of a randomizer, so that sampling is the only error.
 EXACT = (1.0, 0.0)
@@ -36,7 +35,7 @@ def test_the_sampling_variance_is_that_of_all_samples():
     values = [1, 1, 0, 0, 0, 1, 0]
     share = sum(values) / len(values)
     found = [
-        for_all_users(frequencies([sum(sample), 4 - sum(sample)], 4), len(values))
+        frequencies([sum(sample), 4 - sum(sample)], 4).for_all_users(len(values))
         for sample in combinations(values, 4)
     ]
     estimates = np.array([each.frequency[0] for each in found])
@@ -54,20 +53,20 @@ def test_the_sampling_variance_is_that_of_all_samples():
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_intervals_are_wider_and_hold_the_others(simultaneous):
     sample = frequencies([40, 35, 55], 100, (0.6, 0.3), simultaneous=simultaneous)
-    everybody = for_all_users(sample, 1_000)
+    everybody = sample.for_all_users(1_000)
     assert (everybody.lower < sample.lower).all()
     assert (everybody.upper > sample.upper).all()
     assert (everybody.standard_error > sample.standard_error).all()
     assert (everybody.frequency == sample.frequency).all()
     assert (everybody.interval, everybody.confidence) == (sample.interval, sample.confidence)
     # More people who are not seen make it wider still, to a limit.
-    more = for_all_users(sample, 1_000_000)
+    more = sample.for_all_users(1_000_000)
     assert (more.upper - more.lower > everybody.upper - everybody.lower).all()
 
 
 def test_an_interval_adds_the_variances():
     sample = frequencies([50], 100, (0.75, 0.25))
-    everybody = for_all_users(sample, 10_000)
+    everybody = sample.for_all_users(10_000)
     # Its frequency is one half, where a share's variance is largest.
     added = 1.959963984540054**2 * (10_000 - 100) / (100 * 9_999) / 4.0
     own = ((sample.upper[0] - sample.lower[0]) / 2.0) ** 2
@@ -78,20 +77,20 @@ def test_an_interval_adds_the_variances():
 def test_an_answer_that_no_report_supports_may_still_exist():
     sample = frequencies([0, 100], 100)
     assert sample.upper[0] == 0.0
-    everybody = for_all_users(sample, 1_000_000)
+    everybody = sample.for_all_users(1_000_000)
     # Where up to three of a hundred have it, a sample of a hundred may well hold none of them.
     assert everybody.upper[0] > 0.03
 
 
 def test_who_is_seen_whole_is_left_alone():
     sample = frequencies([3, 1], 4)
-    assert for_all_users(sample, 4) is sample
+    assert sample.for_all_users(4) is sample
 
 
 def test_a_mean_strays_as_all_samples_say():
     values = np.array([1.0, 5.0, 2.0, 2.0, 9.0, 0.0, 3.0])
     samples = [values[list(rows)] for rows in combinations(range(7), 4)]
-    found = [for_all_users(estimate_means(sums_of(sample), noise=SILENT), 7) for sample in samples]
+    found = [estimate_means(sums_of(sample), noise=SILENT).for_all_users(7) for sample in samples]
     assert np.mean([each.mean[0] for each in found]) == pytest.approx(values.mean())
     variance = np.var([each.mean[0] for each in found])
     # Unbiased: the mean of the estimated variances over all samples is that of the samples' means.
@@ -106,12 +105,12 @@ def test_a_mean_strays_as_all_samples_say():
 
 def test_simultaneous_means_of_a_sample_stay_simultaneous():
     rows = np.array([[0.0, 5.0, 1.0], [2.0, 1.0, 1.5], [4.0, 3.0, 4.0]])
-    each = for_all_users(estimate_means(sums_of(rows), confidence=1 - 0.05 / 3), 9)
-    together = for_all_users(estimate_means(sums_of(rows), simultaneous=True), 9)
+    each = estimate_means(sums_of(rows), confidence=1 - 0.05 / 3).for_all_users(9)
+    together = estimate_means(sums_of(rows), simultaneous=True).for_all_users(9)
     assert together.lower == pytest.approx(each.lower)
     assert together.upper == pytest.approx(each.upper)
 
 
 def test_fewer_users_than_reports_are_refused():
     with pytest.raises(ParameterError, match="num_users = 3 is below the number of reports, 4"):
-        for_all_users(frequencies([3, 1], 4), 3)
+        frequencies([3, 1], 4).for_all_users(3)

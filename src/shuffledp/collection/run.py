@@ -40,7 +40,6 @@ from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.means import MeanEstimates
-from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers.base import LocalRandomizer
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ def run(  # noqa: PLR0913  # one keyword an option
     held = (*((told,) * (not entropy.is_simulation)), *getattr(law, "assumptions", ()))
     return _result(
         plan,
-        for_all_users(estimates, column.num_users),
+        estimates.for_all_users(column.num_users),
         shuffling,
         guarantee.assuming(*held, *column.cautions),
         (*shortfall, *column.cautions, *getattr(estimates, "cautions", ())),

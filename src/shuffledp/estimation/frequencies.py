@@ -1,6 +1,7 @@
 """Frequencies from counts: unbiased values, standard errors, confidence intervals."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,20 @@ class FrequencyEstimates(Arrays):
 
     def _population_interval(self) -> Interval:
         return with_sampling((self.lower, self.upper), self.quantile**2 / self.num_users)
+
+    def _among(self, num_users: int) -> Self:
+        # Sampling variance of a share, for each unit of f (1 - f).
+        unit = (num_users - self.num_users) / (self.num_users * (num_users - 1))
+        share = np.clip(self.frequency, 0.0, 1.0)
+        lower, upper = with_sampling((self.lower, self.upper), self.quantile**2 * unit)
+        return replace(
+            self,
+            count=num_users * self.frequency,
+            standard_error=np.sqrt(self.standard_error**2 + unit * share * (1.0 - share)),
+            lower=lower,
+            upper=upper,
+            num_users=num_users,
+        )
 
 
 def estimate_frequencies(

@@ -22,7 +22,7 @@ covariance -(1 - 2 r)(1 - 2 r') q^2/(n (p - q)^2).
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,9 @@ class GroupMeanEstimates(MeanEstimates):
     def _population_interval(self) -> Interval:
         ends = _fieller(self.ones, self.sizes.frequency, self.noise[1], self.quantile)
         return _in_range(ends, self.limits)
+
+    def _among(self, num_users: int) -> Self:  # the errors are for a population already
+        return replace(self, num_users=num_users, sizes=self.sizes.for_all_users(num_users))
 
     @property
     def findings(self) -> dict[str, object]:

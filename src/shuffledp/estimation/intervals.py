@@ -17,14 +17,14 @@ given their total number, which is public. It need not look normal however many 
 import math
 from dataclasses import fields
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_open_unit
+from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.frames import Frames
 from shuffledp.core.reports import read_only
 
@@ -52,6 +52,7 @@ class Arrays(Frames):
 
     __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Any]]
+    num_users: int
 
     def __post_init__(self) -> None:
         lower, upper = self._population_interval()
@@ -62,6 +63,29 @@ class Arrays(Frames):
 
     def _population_interval(self) -> Interval:
         """Return intervals for a population that the users are a random sample of."""
+        raise NotImplementedError
+
+    def for_all_users(self, num_users: int) -> Self:
+        """Return estimates about all users, made from the reports of a random sample of them.
+
+        If holders hand in one report each, m of the n users' reports are seen, and the selection
+        is independent of the values. A share among the m is unbiased for the share f among all n,
+        and has the sampling variance f (1 - f) / m * (n - m) / (n - 1), for m drawn without
+        replacement. The randomizers' own errors are added, and are independent of it. For means,
+        values with the variance S^2 (divisor n - 1) have the sampling variance
+        S^2 (1 / m - 1 / n). If all n are themselves a random sample of a population, so are the m:
+        the standard errors for the population do not change. See `with_sampling`, too.
+        """
+        number = require_at_least("num_users", num_users, 1)
+        if number < self.num_users:
+            raise ParameterError(
+                f"num_users = {number} is below the number of reports, {self.num_users}: count "
+                "everybody"
+            )
+        return self if number == self.num_users else self._among(number)
+
+    def _among(self, num_users: int) -> Self:
+        """Return the estimates about more users than were seen."""
         raise NotImplementedError
 
     @property

@@ -1,8 +1,8 @@
 """Means from sums of reports: unbiased values, standard errors, confidence intervals."""
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,19 @@ class MeanEstimates(Arrays):
     def _population_interval(self) -> Interval:
         margin = self.quantile * self.population_standard_error
         return self.mean - margin, self.mean + margin
+
+    def _among(self, num_users: int) -> Self:
+        # Squared error for a population: (noise + spread) / m; for the users seen: noise / m.
+        seen = self.num_users / num_users
+        own, population = self.standard_error**2, self.population_standard_error**2
+        errors = np.sqrt(seen * own + (1.0 - seen) * population)
+        return replace(
+            self,
+            standard_error=errors,
+            lower=self.mean - self.quantile * errors,
+            upper=self.mean + self.quantile * errors,
+            num_users=num_users,
+        )
 
 
 def estimate_means(

@@ -15,7 +15,6 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import NoAnswerError, RefusedError
-from shuffledp.estimation.sampling import for_all_users
 from shuffledp.network.graph import Graph
 from shuffledp.peers import exchange_account
 from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
@@ -192,7 +191,7 @@ def collection_result(
         question=asked.question,
         randomizer=asked.randomizer,
         guarantee=guarantee,
-        estimates=for_all_users(estimates, num_users),
+        estimates=estimates.for_all_users(num_users),
         dishonest=int(num_dishonest) or None,
         shift_by_one=asked.question.shift_by_one(asked.randomizer, counts.num_reports, counts),
         collected_by="devices",

@@ -35,7 +35,6 @@ from shuffledp.estimation.frequencies import (
     unbiased_counts,
 )
 from shuffledp.estimation.intervals import simultaneous_confidence
-from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import error_at
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
@@ -202,14 +201,9 @@ class Parts(ABC):
         """Return estimates over the bins of all parts, about all users, from counts of each."""
         each = simultaneous_confidence(confidence, self.num_bins) if simultaneous else confidence
         found = [
-            for_all_users(
-                estimate_frequencies(
-                    part,
-                    support_probabilities=level.support_probabilities,
-                    confidence=each,
-                ),
-                num_users,
-            )
+            estimate_frequencies(
+                part, support_probabilities=level.support_probabilities, confidence=each
+            ).for_all_users(num_users)
             for part, level in zip(counts, self.levels, strict=True)
         ]
         arrays: Any = {

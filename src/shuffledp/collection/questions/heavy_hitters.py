@@ -41,7 +41,6 @@ from shuffledp.estimation.discovery import (
     share_despite,
 )
 from shuffledp.estimation.intervals import simultaneous_confidence
-from shuffledp.estimation.sampling import for_all_users
 from shuffledp.randomizers import registry
 from shuffledp.randomizers.base import error_at
 
@@ -348,8 +347,7 @@ class HeavyHitters(question.Shares):
     ) -> FoundTexts:
         """Return shares, among all users, of the prefixes or texts kept by the last round."""
         each = simultaneous_confidence(options.confidence, len(bins))
-        estimates = randomizer.estimate(counts, confidence=each)
-        estimates = for_all_users(estimates, num_users)
+        estimates = randomizer.estimate(counts, confidence=each).for_all_users(num_users)
         arrays: Any = {name: each[kept] for name, each in estimates.given().items()}
         depth, left = sum(self.steps[: len(rounds)]), bins[kept].tolist()
         is_over = len(rounds) == self.num_rounds or not left
