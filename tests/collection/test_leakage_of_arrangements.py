@@ -11,7 +11,7 @@ from graph_families import complete_graph, random_regular_graph
 from oracles.shuffler_channels import mallows_channel
 from shuffledp import Categories
 from shuffledp.collection import leakage as module
-from shuffledp.collection.leakage import leakage_of_run
+from shuffledp.collection.leakage import computed_leakage
 from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.collection.shuffling import UNIFORM, Concealment, FinishedShuffling
 from shuffledp.core.bound import Bound
@@ -47,8 +47,10 @@ def accounts(arrangement, num_users, domain_size, *, epsilon0=1.5, randomizer="k
         guarantee=arrangement.guarantee(law.profile, num_users, delta=delta),
         dummies=(),
         without_dummies=None,
+        shuffling=arrangement,
+        shuffler=arrangement.name,
     )
-    found = leakage_of_run(result, arrangement)
+    found = computed_leakage(result)
     assert found.notes == ()
     return law, {account.adversary: account for account in found.accounts}
 

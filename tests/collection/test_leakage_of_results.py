@@ -11,7 +11,6 @@ from shuffledp import Categories
 from shuffledp.collection.leakage import _Release, json_of_run, leakage_of
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
-from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.account import account_leakage
 from shuffledp.network.run import NetworkShuffling
@@ -78,7 +77,7 @@ def test_many_answers_go_by_the_guarantee(randomizer):
 def test_a_guarantee_is_never_below_what_is_exact():
     """The general bounds hold for k-RR too, where the exact chances are known."""
     result = collected()
-    upper = _Release(result, UNIFORM).by_guarantee(np.full(3, 1 / 3))
+    upper = _Release(result).by_guarantee(np.full(3, 1 / 3))
     assert accounts(result)["strong"].both.lower <= upper < 1.0
 
 

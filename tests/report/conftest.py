@@ -8,6 +8,7 @@ import pytest
 
 from shuffledp import Categories
 from shuffledp.collection.result import Result
+from shuffledp.collection.shuffling import FinishedShuffling
 from shuffledp.core.bound import Bound
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.reports import Counts
@@ -42,6 +43,7 @@ def build_result(
     lower: float | None = 0.49931,
     upper: float = 0.499967,
     randomizer_object: Any = None,
+    shuffler: str | None = None,
     **changes: Any,
 ) -> Result:
     """Return a result whose numbers look like a real survey's; ``changes`` replace its fields."""
@@ -68,6 +70,10 @@ def build_result(
         "target_epsilon": 0.5,
         "target_delta": 1e-8,
     }
+    if shuffler is not None:
+        fields["shuffling"] = FinishedShuffling(
+            name=shuffler, account=lambda *_: fields["guarantee"]
+        )
     return Result(**{**fields, **changes})
 
 

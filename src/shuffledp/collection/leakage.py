@@ -25,7 +25,7 @@ import numpy as np
 
 from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.collection.result import Result
-from shuffledp.collection.shuffling import Concealment, Shuffling
+from shuffledp.collection.shuffling import Concealment
 from shuffledp.core.arrays import Floats
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least
@@ -113,12 +113,12 @@ def leakage_of(result: Result) -> RunLeakage | None:
     -------
     RunLeakage or None
         Upper ends hold whenever the guarantee of the run does. None for questions without a finite
-        list of answers, and for results that do not state their shuffle. Quantities that cannot be
-        computed are named in the notes; nothing is raised.
+        list of answers. Quantities that cannot be computed are named in the notes; nothing is
+        raised.
 
     Notes
     -----
-    See `leakage_of_run`. Cost: about a second at the first call, none afterwards.
+    Cost: about a second at the first call, none afterwards.
 
     Examples
     --------
@@ -129,10 +129,8 @@ def leakage_of(result: Result) -> RunLeakage | None:
     >>> [account.adversary for account in leakage_of(result).accounts]
     ['uninformed', 'strong']
     """
-    if result.shuffling is None:
-        return None
     if result not in _FOUND:
-        _FOUND[result] = leakage_of_run(result, result.shuffling)
+        _FOUND[result] = computed_leakage(result)
     return _FOUND[result]
 
 
@@ -142,15 +140,11 @@ def json_of_run(result: Result) -> dict[str, object]:
     return {} if found is None else {"leakage": found.to_json_dict()}
 
 
-def leakage_of_run(result: Result, shuffling: Shuffling) -> RunLeakage | None:
-    """Return the leakage of a run; None for questions without a finite list of answers.
-
-    Upper ends hold whenever the guarantee of the run does. Quantities that cannot be computed are
-    named in the notes; nothing is raised.
-    """
+def computed_leakage(result: Result) -> RunLeakage | None:
+    """Return `leakage_of` a result, computed anew."""
     if not result.question.has_one_label:
         return None
-    release = _Release(result, shuffling)
+    release = _Release(result)
     asked: dict[Adversary, str] = {"uninformed": "nobody's", "strong": "everybody else's"}
     accounts, notes = [], []
     for adversary, whose in asked.items():
@@ -169,7 +163,6 @@ class _Release:
     """A release; values that all adversaries share are computed once, in the first account."""
 
     result: Result
-    shuffling: Shuffling
 
     @cached_property
     def law(self) -> tuple[float | None, Floats | None]:
@@ -188,7 +181,7 @@ class _Release:
     @cached_property
     def concealment(self) -> Concealment | None:
         """Ways in which the shuffle hides a report; None for a uniform shuffle."""
-        return self.shuffling.leakage()
+        return self.result.shuffling.leakage()
 
     @cached_property
     def how(self) -> dict[str, Any]:
@@ -201,7 +194,7 @@ class _Release:
         profile, found = self.result.randomizer.profile, [self.result.guarantee]
         for delta in _DELTAS:
             users, how = self.result.guarantee.num_users, {"delta": delta, **self.how}
-            found.append(self.shuffling.guarantee(profile, users, with_lower=False, **how))
+            found.append(self.result.shuffling.guarantee(profile, users, with_lower=False, **how))
         return [(each.epsilon_upper, each.delta_upper) for each in found]
 
     def by_guarantee(self, prior: Floats) -> float:
@@ -265,7 +258,7 @@ class _Release:
         assumptions = (_ONE_TRY, _INDEPENDENT) if account.adversary != "strong" else (_ONE_TRY,)
         shuffler, both = (
             Enclosure(each.lower or 0.0 if by.is_complete else account.prior, 1.0).bound(
-                self.shuffling.name, SOURCE, assumptions
+                self.result.shuffler, SOURCE, assumptions
             )
             for each in (account.shuffler, account.both)
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
-from shuffledp.collection.shuffling import Releasing
+from shuffledp.collection.shuffling import UNIFORM, Releasing
 from shuffledp.collection.source.weights import Weights
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
@@ -96,14 +96,12 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         so that nothing protects the users.
     target_epsilon, target_delta : float
         The central target.
-    shuffler : str
-        Name of the shuffler, for example ``"uniform"``.
     warnings : tuple of str
         Warnings for the user before publishing, one sentence each.
     facts : GroupFacts or NetworkFacts, optional
         Facts about a shuffle within groups or through a network; None for a uniform one.
-    shuffling : Shuffling, optional
-        The shuffle of the reports; `shuffledp.collection.leakage.leakage_of` needs it.
+    shuffling : Shuffling
+        The shuffle of the reports; uniform by default.
     seed : int, optional
         Seed of a simulation.
     dummies : tuple of DummyLaw
@@ -140,10 +138,9 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
     collected_by: str
     target_epsilon: float
     target_delta: float
-    shuffler: str = "uniform"
     warnings: tuple[str, ...] = ()
     facts: "ShuffleFacts | None" = None
-    shuffling: "Shuffling | None" = None
+    shuffling: "Shuffling" = UNIFORM
     seed: int | None = None
     dummies: tuple[DummyLaw, ...] = ()
     num_dummies: int = 0
@@ -161,6 +158,11 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         if self.collected_by not in COLLECTED_BY:
             known = ", ".join(COLLECTED_BY)
             raise ParameterError(f"collected_by = {self.collected_by!r} is not one of {known}")
+
+    @property
+    def shuffler(self) -> str:
+        """Name of the shuffle, for example ``"uniform"``."""
+        return self.shuffling.name
 
     @property
     def is_simulation(self) -> bool:

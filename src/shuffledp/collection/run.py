@@ -411,7 +411,6 @@ def _result(
         estimates=estimates,
         target_epsilon=plan.target_epsilon,
         target_delta=delta,
-        shuffler=shuffling.name,
         warnings=(*notes, *cautions, *shuffling.cautions(profile, guarantee, shown)),
         facts=shown,
         shuffling=shuffling,

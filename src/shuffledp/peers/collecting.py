@@ -197,7 +197,6 @@ def collection_result(
         collected_by="devices",
         target_epsilon=guarantee.epsilon_upper,
         target_delta=delta,
-        shuffler="network",
         warnings=(*warnings, *delta_cautions(delta, num_registered)),
         dummies=laws,
         num_dummies=reports.num_reports - num_own,

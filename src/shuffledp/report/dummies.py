@@ -88,7 +88,7 @@ def upper_in_json(value: Any) -> float | None:
 
 def _condition(subject: Any) -> str:
     """Return the assumption of the guarantee with dummies about the shuffle, as a clause."""
-    if subject.shuffling is None or subject.shuffling.leakage() is None:
+    if subject.shuffling.leakage() is None:
         return "the shuffler colludes with nobody"
     return "nobody sees reports on their way"
 
