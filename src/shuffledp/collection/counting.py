@@ -37,31 +37,21 @@ def require_of_law(randomizer: LocalRandomizer, reports: Any) -> Reports:
     return reports
 
 
-class Batches:
-    """Gathers blocks of reports, and hands them on when there are enough to be counted."""
+def in_batches(randomizer: LocalRandomizer, blocks: Iterable[Any]) -> Iterator[Reports]:
+    """Yield blocks of reports joined to batches that are large enough to be counted."""
 
-    def __init__(self, randomizer: LocalRandomizer) -> None:
-        self._randomizer = randomizer
-        self._held: list[NDArray[Any]] = []
+    def joined() -> Reports:
+        data = held[0] if len(held) == 1 else np.concatenate(held)
+        return Reports(data=data, fingerprint=randomizer.fingerprint)
 
-    def take(self, reports: Any) -> Iterator[Reports]:
-        """Take a block, and yield all held blocks once they are large enough."""
-        self._held.append(require_of_law(self._randomizer, reports).data)
-        if sum(each.nbytes for each in self._held) >= BATCH_BYTES:
-            yield from self.rest()
-
-    def rest(self) -> Iterator[Reports]:
-        """Yield the blocks held, as one."""
-        held, self._held = self._held, []
-        if held:
-            data = held[0] if len(held) == 1 else np.concatenate(held)
-            yield Reports(data=data, fingerprint=self._randomizer.fingerprint)
-
-    def of(self, blocks: Iterable[Any]) -> Iterator[Reports]:
-        """Yield all blocks in batches."""
-        for block in blocks:
-            yield from self.take(block)
-        yield from self.rest()
+    held: list[NDArray[Any]] = []
+    for block in blocks:
+        held.append(require_of_law(randomizer, block).data)
+        if sum(each.nbytes for each in held) >= BATCH_BYTES:
+            yield joined()
+            held = []
+    if held:
+        yield joined()
 
 
 def count_piece(randomizer: LocalRandomizer, piece: Any) -> Aggregate | None:
@@ -69,7 +59,7 @@ def count_piece(randomizer: LocalRandomizer, piece: Any) -> Aggregate | None:
     if isinstance(piece, Reports):
         return randomizer.aggregate(piece)
     found: Aggregate | None = added_up(
-        map(randomizer.aggregate, Batches(randomizer).of(piece.blocks()))
+        map(randomizer.aggregate, in_batches(randomizer, piece.blocks()))
     )
     return found
 
@@ -96,8 +86,7 @@ def count_all(
     if hasattr(reports, "pieces"):
         pieces = reports.pieces()
     else:
-        blocks = [reports] if isinstance(reports, Reports) else reports
-        pieces = Batches(randomizer).of(blocks)
+        pieces = in_batches(randomizer, [reports] if isinstance(reports, Reports) else reports)
 
     def tell(found: Any) -> None:
         report("counting", found.num_reports, num_users)
@@ -114,16 +103,9 @@ class Tally:
         self.found: Any = None
 
     def of(self, stream: Iterable[Reports]) -> Iterator[Reports]:
-        """Yield the reports, and count them."""
-        batches = Batches(self._randomizer)
-        for reports in stream:
-            self._count(batches.take(reports))
-            yield reports
-        self._count(batches.rest())
-
-    def _count(self, batches: Iterable[Reports]) -> None:
-        """Add batches to the aggregate."""
-        for batch in batches:
+        """Yield the reports in batches, once they are counted."""
+        for batch in in_batches(self._randomizer, stream):
             part: Any = self._randomizer.aggregate(batch)
             self.found = part if self.found is None else self.found + part
             self._report("counting", self.found.num_reports, self._num_users)
+            yield batch

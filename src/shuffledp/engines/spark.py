@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import numpy as np
 
 from shuffledp.collection import dummies as added
-from shuffledp.collection.counting import Batches, added_up
+from shuffledp.collection.counting import added_up, in_batches
 from shuffledp.collection.plan import Plan, require_plan
 from shuffledp.collection.report_files import COLUMN, METADATA_KEY, as_encoded, from_frame
 from shuffledp.collection.result import Result
@@ -328,7 +328,7 @@ def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.Reco
         if held:
             yield from _repeated(pa.Table.from_batches(held), question, law)
 
-    found = added_up(map(law.aggregate, Batches(law).of(blocks())))
+    found = added_up(map(law.aggregate, in_batches(law, blocks())))
     if found is None:
         return
     if isinstance(found, Counts):
