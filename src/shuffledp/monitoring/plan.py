@@ -17,7 +17,6 @@ from shuffledp.collection.cautions import delta_cautions
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring import comparison, running_counts
@@ -26,10 +25,8 @@ from shuffledp.monitoring.design import (
     LARGEST_NUM_SIGNS,
     Encoding,
     MonitorDesign,
-    PeriodTree,
     PredrawnSigns,
     SampledChange,
-    sign_law,
 )
 from shuffledp.monitoring.histories import require_periods
 from shuffledp.monitoring.privacy import central
@@ -248,7 +245,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     >>> plan.local.upper <= 1.0, plan.central.upper < 0.1, plan.design.num_levels
     (True, True, 7)
     """
-    tree = PeriodTree(periods=require_periods(periods))
+    length = require_periods(periods)
     if (epsilon0 is None) == (epsilon is None):
         raise ParameterError(
             f"epsilon0 = {epsilon0} and epsilon = {epsilon}: give exactly one of them, the local "
@@ -267,23 +264,21 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
         "delta": delta,
         "changing_share": encoding.changing_share,
     }
-
-    def profile_for(loss: float) -> MonitoringProfile:
-        law = sign_law(protocol, max_changes=changes, epsilon0=loss)
-        return law.profile(num_levels=tree.num_levels, alternating=encoding.domain_size == 1)
-
-    if epsilon is not None:
-        epsilon0 = central.calibrate_monitoring(profile_for, epsilon=epsilon, **crowd)
-    design = MonitorDesign(
-        periods=tree.periods,
+    designed = partial(
+        MonitorDesign,
+        periods=length,
         max_changes=changes,
-        epsilon0=require_positive("epsilon0", epsilon0 or 0.0),
         protocol=protocol,
         domain=None if domain is None else encoding.labels,
     )
+    if epsilon is not None:
+        epsilon0 = central.calibrate_monitoring(
+            lambda loss: designed(epsilon0=loss).profile, epsilon=epsilon, **crowd
+        )
+    design = designed(epsilon0=require_positive("epsilon0", epsilon0 or 0.0))
     published = central.central_guarantee(design.profile, **crowd)
     expected = partial(
-        running_counts.expected_standard_errors, design, num_users=users, through=tree.periods
+        running_counts.expected_standard_errors, design, num_users=users, through=length
     )
     errors, smoothed = expected(), expected(smoothed=True)
     proven = running_counts.proven_errors(design, num_users=users, confidence=confidence)
