@@ -13,7 +13,7 @@ Names that most programs need are here; others are in folders by capability: ``s
 they are first used, so that importing stays quick; ``__init__.pyi`` lists them.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 from shuffledp.core.shown import register_renderer
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

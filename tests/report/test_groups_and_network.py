@@ -7,7 +7,7 @@ import pytest
 
 from report.pages import Page
 from shuffledp.groups.facts import MallowsFacts, Reidentification, SubsetPreservation
-from shuffledp.network.facts import ExchangeFacts, NetworkFacts
+from shuffledp.network.run import ExchangeFacts, NetworkFacts
 from shuffledp.report import page_html
 from shuffledp.report.groups import group_paragraphs, group_rows, shuffle_rows
 from shuffledp.report.network import (

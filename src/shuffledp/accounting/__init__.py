@@ -14,6 +14,6 @@ guides/accounting.
 Names are loaded when they are first used, so that importing this module stays quick.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

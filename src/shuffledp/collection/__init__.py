@@ -1,5 +1,5 @@
 """Collections: questions, plans, runs and results."""
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

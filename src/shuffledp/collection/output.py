@@ -21,7 +21,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.result import Result
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 
 ESTIMATES_FILE = "estimates.csv"
 PRIVACY_FILE = "privacy.json"

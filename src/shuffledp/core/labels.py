@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 
 MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
 """Texts that stand for "no answer", unless the domain lists them."""

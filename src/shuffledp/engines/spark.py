@@ -23,7 +23,7 @@ from shuffledp.collection.source.tables import Source, require_users
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.files import require_file
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.core.reports import Counts, Reports, Sums
 from shuffledp.engines.spark_blocks import prepared
 from shuffledp.engines.spark_sessions import Workers, session, session_of, told

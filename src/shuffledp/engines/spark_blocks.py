@@ -28,7 +28,7 @@ from shuffledp.collection.source.columns import Column, cautions_of_missing
 from shuffledp.collection.source.tables import Source, require_users
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.core.reports import Reports
 from shuffledp.engines.spark_sessions import session_of
 

@@ -4,6 +4,6 @@ Post-processing is separate, and applied only if asked for by name. The names be
 at first use.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

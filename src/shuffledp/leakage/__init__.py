@@ -14,6 +14,6 @@ functions beside it are for collections of any size. Docs: guides/leakage.
 Names are loaded when they are first used, so that importing this module stays quick.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

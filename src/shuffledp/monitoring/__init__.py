@@ -16,6 +16,6 @@ predicts its errors, `central_guarantee` bounds the privacy loss of all of it to
 Names are loaded at first use, so that importing this module stays quick.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

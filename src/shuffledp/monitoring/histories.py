@@ -28,7 +28,7 @@ from shuffledp.core.labels import (
     place_expression,
     present,
 )
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.monitoring.design import NOTHING
 

@@ -1,5 +1,5 @@
 """Graphs of users who can pass reports on, and random walks on them."""
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -16,7 +16,7 @@ from shuffledp.collection.source.edge_files import (
 from shuffledp.collection.source.tables import PARQUET
 from shuffledp.core.arrays import Integers
 from shuffledp.core.errors import DataError
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.network.graph import Graph
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")

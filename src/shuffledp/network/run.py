@@ -24,10 +24,57 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
-from shuffledp.network.facts import NetworkFacts
 from shuffledp.network.graph import Graph
 from shuffledp.network.shuffler import NetworkShuffler
 from shuffledp.network.walk_accountant import NetworkMixing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFacts:
+    """Graph, walk and mixing of one exchange of reports.
+
+    Epsilons are proved upper bounds; the spectral gap is rounded down and the separation up.
+    """
+
+    kind: ClassVar[str] = "network"
+
+    graph: str
+    num_users: int
+    num_edges: int
+    fewest_neighbours: int
+    most_neighbours: int
+    num_self_loops: int
+    num_duplicates: int
+    irregularity: float
+    rounds: int
+    are_rounds_chosen: bool
+    protocol: str
+    laziness: float
+    spectral_gap: float
+    separation: float
+    worst_user: str
+    method: str
+    uniform_epsilon: float
+    most_held: float
+    num_released: int
+    num_dummies: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeFacts(NetworkFacts):
+    """Facts of an exchange that took place, beyond the facts of a simulated one.
+
+    Its users are the registered users, of whom ``num_dishonest`` are assumed to hide nobody.
+    ``overload`` is an upper bound on the probability, taken off delta, that a user ever held more
+    reports than messages.
+    """
+
+    num_invited: int
+    num_handed_in: int
+    num_absences: int
+    num_dishonest: int
+    is_traffic_even: bool
+    overload: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

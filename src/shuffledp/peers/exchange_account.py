@@ -25,10 +25,9 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.network.anonymity import Hiding
 from shuffledp.network.anonymity import Terms as Asked
-from shuffledp.network.facts import ExchangeFacts
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.bounds import exact_position_bounds
-from shuffledp.network.run import facts_of_walk, local_cautions
+from shuffledp.network.run import ExchangeFacts, facts_of_walk, local_cautions
 from shuffledp.network.walk import RandomWalk
 from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers import slots

@@ -5,6 +5,6 @@ every randomizer accounts for the very law that it draws. (Vectors are the excep
 `shuffledp.testing` checks all of that, also of a randomizer of one's own.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -4,6 +4,6 @@ The module itself is the renderer of `shuffledp.core.shown` that ``shuffledp/__i
 registers. The names below are loaded at first use.
 """
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

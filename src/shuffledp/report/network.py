@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shuffledp.network.facts import ExchangeFacts, NetworkFacts
+from shuffledp.network.run import ExchangeFacts, NetworkFacts
 from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
 from shuffledp.report.shuffles import ShuffleWords
 

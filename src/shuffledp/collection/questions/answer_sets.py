@@ -12,7 +12,7 @@ from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.randomizers import answer_sets
 from shuffledp.randomizers.base import error_at
 

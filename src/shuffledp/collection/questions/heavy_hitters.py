@@ -29,7 +29,7 @@ from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_at_least, set_fields
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.guarantee import finite
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.estimation.discovery import (
     BinLaw,
     Discovery,

@@ -18,7 +18,7 @@ from shuffledp.collection.source.weights import Weights
 from shuffledp.core.checks import require_positive, set_fields
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ShuffledpError
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.number_randomizer import Span
 

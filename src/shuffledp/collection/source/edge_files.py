@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.source import tables
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.labels import NOBODY, label_expression, label_of, label_series
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 
 _EMPTY_LINE = re.compile(rb"(?m)^[ \t]*([#%].*)?(\n|\Z)")
 

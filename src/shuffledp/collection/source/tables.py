@@ -36,7 +36,7 @@ from shuffledp.core.labels import (
     number_series,
     require_list,
 )
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 
 BLOCK_ROWS = 1 << 18
 """Rows of a block: fixed, so that a seeded simulation does not depend on the storage of a file."""

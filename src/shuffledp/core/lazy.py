@@ -1,14 +1,29 @@
-"""Public names that are loaded when they are first used, so that importing them stays quick.
+"""Names that are loaded when they are first used, so that importing them stays quick.
 
-Each face of the package is a stub, ``__init__.pyi``, which type checkers read and which is the one
-list of its names (SPEC 1 of Scientific Python). Here it is read once more, to load them.
+They are those of polars, and public names: each face of the package is a stub, ``__init__.pyi``,
+which type checkers read and which is the one list of its names (SPEC 1 of Scientific Python). Here
+it is read once more, to load them.
 """
 
 import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["lazy_names", "pl"]
+
+if TYPE_CHECKING:
+    import polars as pl
+else:
+
+    class _Polars:
+        """Looks up names in polars."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(import_module("polars"), name)
+
+    pl = _Polars()
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from shuffledp.core.lazy_names import lazy_names
+from shuffledp.core.lazy import lazy_names
 
 
 @pytest.fixture
