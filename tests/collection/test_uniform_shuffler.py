@@ -178,10 +178,6 @@ def test_bad_bucket_sizes_are_named(bucket_bytes):
         UniformShuffler(bucket_bytes=bucket_bytes)
 
 
-def test_it_has_a_name():
-    assert UniformShuffler().name == "uniform"
-
-
 # ---------------- in memory shuffle
 class Reversal:
     def shuffle(self, reports, entropy):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from report.monitor_views import build_view
+from report.monitor_results import build_result
 from shuffledp.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ def estimate():
 
 PAGES = {
     "estimate": estimate,
-    "monitor": lambda: build_view(num_periods=365, is_simulation=True),
+    "monitor": lambda: build_result(num_periods=365, is_simulation=True),
 }
 
 # Parts of tables that are out of sight on a side without a shade, and anything beyond the page.

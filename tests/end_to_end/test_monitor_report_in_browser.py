@@ -2,7 +2,7 @@
 
 import pytest
 
-from report.monitor_views import build_view
+from report.monitor_results import build_result
 from shuffledp.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -20,7 +20,7 @@ SHAPES = {
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     return {
-        name: write_report(build_view(**shape), folder / f"{name}.html")
+        name: write_report(build_result(**shape), folder / f"{name}.html")
         for name, shape in SHAPES.items()
     }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from report.monitor_views import LOCAL, build_result, build_view
+from report.monitor_results import LOCAL, build_result
 from report.pages import Page, labels, of_class
 from report.pages import drawn as drawn_elements
 from shuffledp.core.bound import Bound
@@ -23,7 +23,7 @@ def said(result):
 
 
 def test_the_page_is_complete_and_loads_nothing(tmp_path):
-    path = write_report(build_view(), tmp_path / "report.html")
+    path = write_report(build_result(), tmp_path / "report.html")
     html = path.read_text(encoding="utf-8")
     page = Page(html)
     assert html.startswith("<!DOCTYPE html>")
@@ -45,18 +45,18 @@ def test_the_page_is_complete_and_loads_nothing(tmp_path):
 
 
 def test_a_seed_is_an_alarm_and_warnings_are_shown():
-    html = page_html(build_view(is_simulation=True, warnings=("Mind <this>.",)))
+    html = page_html(build_result(is_simulation=True, warnings=("Mind <this>.",)))
     page = Page(html)
     assert ("div", "role", "alert") in page.attributes
     assert "It protects nobody" in page.text
     assert "Mind <this>." in page.text
-    assert Page(page_html(build_view())).attributes.count(("div", "role", "alert")) == 0
+    assert Page(page_html(build_result())).attributes.count(("div", "role", "alert")) == 0
 
 
 def test_what_comes_from_outside_is_escaped():
     hostile = "<script>alert(1)</script>"
-    view = build_view(
-        num_curves=2, labels=[hostile, "b"], what=hostile, period_labels=(hostile, *"1234567")
+    view = build_result(
+        num_curves=2, labels=[hostile, "b"], column=hostile, period_labels=(hostile, *"1234567")
     )
     page = Page(page_html(view))
     assert hostile in page.text
@@ -64,12 +64,12 @@ def test_what_comes_from_outside_is_escaped():
 
 
 def test_long_tables_can_be_closed_and_thinned_ones_say_so():
-    assert "<summary>" not in page_html(build_view(8))
-    assert "All 40 periods" in Page(page_html(build_view(40))).text
-    page = Page(page_html(build_view(600, num_curves=40)))
+    assert "<summary>" not in page_html(build_result(8))
+    assert "All 40 periods" in Page(page_html(build_result(40))).text
+    page = Page(page_html(build_result(600, num_curves=40)))
     assert "25 of the periods" in page.text
     assert "the 6 largest of 40 values" in page.text
-    assert "1 period " in Page(page_html(build_view(1))).text
+    assert "1 period " in Page(page_html(build_result(1))).text
 
 
 def test_the_statement_covers_the_whole_history():
@@ -129,7 +129,7 @@ def test_facts_begin_with_what_is_safe():
 
 
 def test_assumptions_of_both_guarantees_are_listed():
-    text = Page(page_html(build_view())).text
+    text = Page(page_html(build_result())).text
     assert "With the shuffler Reports of a period and level are shuffled. Nobody links" in text
     assert "Without it Each client keeps its signs." in text
 
@@ -156,7 +156,7 @@ def test_charts_are_drawn(name):
 
 def test_labels_that_try_something_are_shown_as_they_are():
     hostile = "<img src=x onerror=alert(1)>"
-    page = Page(page_html(build_view(num_curves=2, labels=[hostile, "b"])))
+    page = Page(page_html(build_result(num_curves=2, labels=[hostile, "b"])))
     assert hostile in page.text
     assert "img" not in page.tags
 

@@ -155,7 +155,6 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
     not private, into a file of their own.
     """
     from shuffledp.monitoring.simulation import write_monitor_result
-    from shuffledp.report.monitor import MonitorView
 
     parameters = {"table": str(table), **asked}
     reading = taken(asked, *_READING) | shared.take_reading(asked)
@@ -164,8 +163,7 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
             histories = sdp.monitoring.open_histories(table, **reading, on_progress=on_progress)
             result = sdp.monitoring.simulate_monitoring(histories, on_progress=on_progress, **asked)
         write_monitor_result(result, folder, parameters=parameters)
-        view = MonitorView(result=result, what=reading["value"])
-        report.write_report(view, folder / REPORT_FILE)
+        report.write_report(result, folder / REPORT_FILE)
     console.print_warnings(result.warnings)
     if not console.print_json(result.to_json_dict()):
         _print_monitored(result, out)

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,9 +105,6 @@ class UniformShuffler:
     >>> bool((np.sort(shuffled) == np.arange(1000)).all())
     True
     """
-
-    #: Name in results.
-    name: ClassVar[str] = "uniform"
 
     bucket_bytes: int = 1 << 20
 

@@ -45,10 +45,10 @@ class Histories:
 
     Parameters
     ----------
-    origin : str
-        Name of the source, for messages.
     user_ids : polars.Series
         Identifiers, sorted; a user is an index into it.
+    column : str
+        Name of the column of values.
     labels : tuple of str
         The categories; empty for booleans. A value's code is its place, 0 for true, -1 for none.
     period_labels : tuple of str
@@ -70,8 +70,8 @@ class Histories:
     (('1', '2', '3'), ['a', 'b'])
     """
 
-    origin: str
     user_ids: "pl.Series"
+    column: str
     labels: tuple[str, ...]
     period_labels: tuple[str, ...]
     users: NDArray[np.int32]
@@ -248,8 +248,8 @@ def open_histories(
     who, when, what = _last_of_each_period(*found)
     offsets = np.searchsorted(when, np.arange(1, axis.starts.size + 2)).astype(np.int64)
     return Histories(
-        origin=origin,
         user_ids=ids,
+        column=value,
         labels=labels,
         period_labels=tuple(axis.text(each) for each in axis.starts.tolist()),
         users=who,

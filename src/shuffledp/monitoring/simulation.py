@@ -96,6 +96,8 @@ class MonitorResult(Shown):
         Start of each of the d periods.
     values : tuple of str
         The counted values; empty for booleans.
+    column : str
+        Name of their column.
     local : Bound
         Local loss, in nats, of all reports of a user.
     central : Guarantee
@@ -126,6 +128,7 @@ class MonitorResult(Shown):
     truth: NDArray[np.int64] = field(repr=False)
     period_labels: tuple[str, ...] = field(repr=False)
     values: tuple[str, ...]
+    column: str
     local: Bound
     central: Guarantee
     num_ignored_changes: int
@@ -289,6 +292,7 @@ def simulate_monitoring(
         truth=histories.true_counts().reshape(running.counts.shape),
         period_labels=histories.period_labels,
         values=histories.labels,
+        column=histories.column,
         local=local_guarantee(design.profile),
         central=Guarantee(epsilon=central, delta=delta, num_users=users),
         num_ignored_changes=num_ignored,

@@ -9,7 +9,7 @@ reports came from the user with the smaller number.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,9 +86,6 @@ class NetworkShuffler:
     >>> batch.reports.tolist(), batch.holders.tolist(), batch.num_dummies
     ([7, 8, 9, 7], [0, 1, 2, 3], 0)
     """
-
-    #: Name in results.
-    name: ClassVar[str] = "network"
 
     walk: RandomWalk
     rounds: int

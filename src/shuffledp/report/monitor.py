@@ -5,7 +5,6 @@ but for an exception of probability delta" is exactly the meaning of (epsilon, d
 """
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,14 +29,6 @@ from shuffledp.report.wording import guarantee_facts
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
     from shuffledp.monitoring.simulation import MonitorResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MonitorView:
-    """A monitored statistic, the subject of a page."""
-
-    result: "MonitorResult"
-    what: str  # the column that is counted
 
 
 def share_text(count: float, num_users: int) -> str:
@@ -209,9 +200,8 @@ class Curve(NamedTuple):
     truth: NDArray[np.float64]
 
 
-def page(subject: MonitorView) -> str:
+def page(result: "MonitorResult") -> str:
     """Return the whole page about a monitored statistic."""
-    result = subject.result
     num, curves = result.design.periods, curves_of(result)
     rows, value = table_rows(result), ("Value",) if result.values else ()
     shown = len(rows) // len(curves)
@@ -219,7 +209,6 @@ def page(subject: MonitorView) -> str:
         "monitor.html",
         title=f"Simulated monitoring of {result.num_users:,} users over {counted(num, 'period')}",
         result=result,
-        what=subject.what,
         seeded=SEEDED if result.is_simulation else "",
         key_figures=_key_figures(result),
         running=running_figure(result),

@@ -55,7 +55,7 @@ def page_html(subject: object) -> str:
 
     Parameters
     ----------
-    subject : Result or MonitorView
+    subject : Result or MonitorResult
         Sections whose data is empty are left out.
 
     Returns
@@ -74,9 +74,10 @@ def page_html(subject: object) -> str:
     """
     if isinstance(subject, Result):
         return _page(subject)
-    from shuffledp.report.monitor import MonitorView, page
+    from shuffledp.monitoring.simulation import MonitorResult
+    from shuffledp.report.monitor import page
 
-    if isinstance(subject, MonitorView):
+    if isinstance(subject, MonitorResult):
         return page(subject)
     raise TypeError(f"there is no page about a {type(subject).__name__}")
 
@@ -86,7 +87,7 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    subject : Result or MonitorView
+    subject : Result or MonitorResult
         Subject of the report.
     path : str or path-like
         Path of the report; an existing file is replaced in one step.

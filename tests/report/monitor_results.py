@@ -1,4 +1,4 @@
-"""Views of monitored statistics of every shape, without running one."""
+"""Results of monitored statistics of every shape, without running one."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from shuffledp.core.guarantee import Guarantee
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import RunningCounts
 from shuffledp.monitoring.simulation import MonitorResult
-from shuffledp.report.monitor import MonitorView
 
 CENTRAL = Bound(
     lower=None,
@@ -72,6 +71,7 @@ def build_result(
         truth=truth,
         period_labels=named,
         values=values,
+        column="flag",
         local=LOCAL,
         central=Guarantee(epsilon=central, delta=delta, num_users=1_000),
         num_ignored_changes=0,
@@ -79,8 +79,3 @@ def build_result(
         is_simulation=False,
     )
     return replace(result, **changes)
-
-
-def build_view(*shape, what="flag", **changes):
-    """Return a view of such a result."""
-    return MonitorView(result=build_result(*shape, **changes), what=what)
