@@ -134,9 +134,8 @@ class NetworkShuffling:
     @property
     def expected_released(self) -> int:
         """Number of reports to expect at the analyzer once the walk has mixed."""
-        law, users = self.mixing.graph.stationary_law(), self.mixing.graph.num_users
         is_single = self.protocol == "single"  # a holder of several hands in one
-        return round(float((1.0 - (1.0 - law) ** users).sum())) if is_single else users
+        return self.mixing.expected_holders if is_single else self.mixing.graph.num_users
 
     def stage(self, *, entropy: Entropy, **_: Any) -> Stage:
         """Return a shuffle in memory, which carries each report along its walk."""

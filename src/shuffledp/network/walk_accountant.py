@@ -8,6 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, SupportsFloat, SupportsIndex, Unpack, get_args
 from weakref import WeakKeyDictionary
 
@@ -130,6 +131,12 @@ class NetworkMixing:
         self._exact: dict[int, PositionBounds] = {}
         self._remote: dict[int, PositionBounds] = {}
         self._proved: dict[object, float] = {}  # epsilon, by arguments of `fewest_rounds`
+
+    @cached_property
+    def expected_holders(self) -> int:
+        """Number of users to expect with a report or more, once the walk has mixed."""
+        users = self.graph.num_users
+        return round(float((1.0 - (1.0 - self.graph.stationary_law()) ** users).sum()))
 
     @property
     def spectrum(self) -> Spectrum:
