@@ -168,9 +168,7 @@ def test_facts_are_those_of_the_groups(distance, tmp_path):
     assert facts.sensitivity == {"kendall": 36, "hamming": 9, "cayley": 8}[distance]
     assert facts.theta * facts.sensitivity <= 4.0
     assert [each.subset_size for each in facts.reidentification] == [1, 2]
-    (kept,) = facts.preservation
-    assert (kept.name, kept.size, kept.confidence) == ("the largest group", 9, 0.95)
-    assert 0.0 <= kept.eta <= 1.0
+    assert 0.0 <= facts.preserved <= 1.0
 
 
 def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
@@ -180,13 +178,13 @@ def test_no_reidentification_bound_where_epsilon0_may_be_exceeded(tmp_path):
 
 def test_too_many_people_to_simulate_get_no_preservation(tmp_path, monkeypatch):
     monkeypatch.setattr("shuffledp.groups.shuffling._MOST_SIMULATED", 59)
-    assert facts_of("kendall", tmp_path).preservation == ()
+    assert facts_of("kendall", tmp_path).preserved == 0.0
 
 
 def test_nothing_moves_at_an_infinite_alpha(tmp_path):
     facts = facts_of("kendall", tmp_path, alpha=float("inf"))
     assert facts.mean_displacement == 0.0
-    assert facts.preservation[0].eta == 1.0
+    assert facts.preserved == 1.0
 
 
 def test_the_simulated_displacement_is_near_that_of_a_uniform_shuffle(tmp_path):
@@ -267,7 +265,7 @@ def test_facts_of_noise_on_places_are_in_the_unit_of_the_places(tmp_path):
     crowds = shuffler.crowds_lower()
     assert facts.expected_crowd[0] == crowds.min()
     assert list(facts.expected_crowd) == sorted(facts.expected_crowd)
-    assert facts.preservation[0].confidence == 0.95
+    assert 0.0 <= facts.preserved <= 1.0
 
 
 def test_kendall_says_that_it_hardly_amplifies(tmp_path):

@@ -44,7 +44,6 @@ from shuffledp.groups.facts import (
     GroupFacts,
     MallowsFacts,
     Reidentification,
-    SubsetPreservation,
     amplification_cautions,
 )
 from shuffledp.groups.grouping import GroupShuffler
@@ -68,7 +67,6 @@ _SUBSET_SIZES = (1, 2, 5)
 # A share that stays in all of this many shuffles stays with 95 % confidence except with
 # probability 5 %: 0.95^59 < 0.05.
 _DRAWS = 59
-_LIMITS = {"delta": 0.05, "confidence": 0.95}
 # For more people simulated shuffles take too long for a report.
 _MOST_SIMULATED = 300_000
 
@@ -106,14 +104,9 @@ class _InMemory(ABC):
         groups, alpha = self.shuffler.groups, self.shuffler.alpha
         if groups is None or alpha is None:
             return None
-        sizes, preservation = groups.sizes, []
-        many = groups.num_users > _MOST_SIMULATED
+        sizes, many = groups.sizes, groups.num_users > _MOST_SIMULATED
         draws = [self.shuffler.draw(entropy) for _ in range(1 if many else _DRAWS)]
-        if not many:
-            largest = groups.group(int(np.argmax(sizes)))  # the first of several
-            found = {"eta": preserved_share(draws, largest, **_LIMITS), **_LIMITS}
-            name = "the largest group"
-            preservation = [SubsetPreservation(name=name, size=largest.size, **found)]
+        largest = groups.group(int(np.argmax(sizes)))  # the first of several
         return self._facts(
             groups,
             draws,
@@ -125,7 +118,7 @@ class _InMemory(ABC):
             alpha=alpha,
             odds_factor=odds_factor(alpha),
             reidentification=_reidentification(groups, profile, alpha),
-            preservation=tuple(preservation),
+            preserved=0.0 if many else preserved_share(draws, largest, delta=0.05),
         )
 
     def cautions(

@@ -32,16 +32,6 @@ def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
             "values": {
                 "groups": groups,
                 "shuffle": shuffle,
-                "stays": [  # within the largest group
-                    (
-                        each.name,
-                        f"{each.size:,}",
-                        f"at least {percent(each.eta, 1)}",
-                        f"{each.delta:.3g}",
-                        f"{percent(each.confidence, 0)} confidence",
-                    )
-                    for each in facts.preservation
-                ],
                 "orders": [(name, f"{number:,}") for name, number in orders],
             },
         }
@@ -100,6 +90,9 @@ def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:
     ]
     if isinstance(facts, MallowsFacts):
         rows.append(("Widest", f"{facts.largest_width:,} places apart in the reference order"))
+    if facts.preserved > 0.0:
+        kept = f"at least {percent(facts.preserved, 1)} of its reports, but for a chance of 5%"
+        rows.append(("Stays in largest", f"{kept}, by simulation (95% confidence)"))
     return rows
 
 
