@@ -8,6 +8,7 @@ import pytest
 from peers.exercises import GRAPH, KEYS, ring, terms_on
 from peers.link import asked_of
 from shuffledp import Categories
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -30,7 +31,7 @@ OTHERS = {
     "laziness": 0.5,
     "per_neighbour": 3,
     "least_registered": 2,
-    "dummies": "poisson:2.0",  # together with the answers
+    "dummies": DummyLaw.from_text("poisson:2.0"),  # together with the answers
 }
 
 

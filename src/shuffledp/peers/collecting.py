@@ -170,7 +170,7 @@ def collection_result(
     profile, collected = asked.randomizer.profile, fetched.collected
     counts: Any = asked.randomizer.aggregate(reports)
     arrived = fetched.arrived(reports.num_reports)
-    laws, num_own = () if terms.dummy_law is None else (terms.dummy_law,), reports.num_reports
+    laws, num_own = (terms.dummies,) if terms.dummies else (), reports.num_reports
     if laws:
         num_own = _num_own(terms, arrived, num_registered)
         counts = counts.less_dummies(*laws, num_users=num_own)

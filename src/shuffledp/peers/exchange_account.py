@@ -244,7 +244,7 @@ class Exchange:
         Dummies walk as reports do; if absent users handed in nothing the dummies are not counted.
         """
         protocol, dishonest = self.terms.protocol, self.num_dishonest
-        law = self.terms.dummy_law if with_dummies and self._seen is None else None
+        law = self.terms.dummies if with_dummies and self._seen is None else None
         return Asked(delta=left, protocol=protocol, num_dishonest=dishonest, dummies=law)
 
     def _obstacles(self, delta: float) -> list[str]:

@@ -202,11 +202,11 @@ def draw_reports(
     if fresh:
         drawn = asked.randomizer.randomize(values().of(fresh), entropy)
         reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
-    peers, law = {}, terms.dummy_law
+    peers = {}
     for at in new:
         how: Any = {"limits": limits}
-        if law is not None:
-            how["dummies"] = asked.dummies(law, entropy)
+        if terms.dummies is not None:
+            how["dummies"] = asked.dummies(terms.dummies, entropy)
         peers[at] = Peer.create(terms, graph, at, reports[at], entropy, **how)
     store.save(
         [(node, peer.state.to_bytes()) for node, peer in peers.items()],

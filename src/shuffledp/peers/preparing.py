@@ -65,7 +65,7 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
         laziness=laziness,
         per_neighbour=per_neighbour,
         least_registered=least,
-        dummies="" if dummies is None else str(dummies),
+        dummies=dummies,
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, Self
 
@@ -102,9 +102,9 @@ class Terms:
     # Smallest number of registered users with whom a peer takes part, in [1, num_users]: protects
     # from a relay that leaves users out.
     least_registered: int = 1
-    # Law of the dummies that each user sends along with the report, such as "poisson:0.05"; empty
-    # if there are none. They are drawn once, in each collection, and walk like the report.
-    dummies: str = ""
+    # Law of the dummies that each user sends along with the report, if any. They are drawn once, in
+    # each collection, and walk like the report.
+    dummies: DummyLaw | None = None
 
     def __post_init__(self) -> None:
         for name, size in _BYTE_FIELDS.items():
@@ -137,18 +137,16 @@ class Terms:
 
     def _require_dummies(self) -> None:
         """Raise for dummies that users of the protocol cannot send."""
-        law = self.dummy_law
-        if law is None:
+        if self.dummies is None:
             return
-        self.asked.require_dummies(law, MOST_OWN_DUMMIES)
-        if law.sender != "users" or str(law) != self.dummies:
+        self.asked.require_dummies(self.dummies, MOST_OWN_DUMMIES)
+        if self.dummies.sender != "users":
             raise ParameterError(
-                f"dummies = {self.dummies!r} are not users' in the one spelling: give a law such "
-                "as poisson:0.05"
+                f"dummies = {self.dummies} are not users': give a law such as poisson:0.05"
             )
         if self.protocol != "all":
             raise ParameterError(
-                f"dummies = {self.dummies!r} do not go with protocol = {self.protocol!r}, which "
+                f"dummies = {self.dummies} do not go with protocol = {self.protocol!r}, which "
                 "hands in one report a holder: take protocol 'all', or leave dummies out"
             )
 
@@ -163,14 +161,9 @@ class Terms:
         return self.asked.to_json_dict()
 
     @property
-    def dummy_law(self) -> DummyLaw | None:
-        """Law of each user's dummies."""
-        return DummyLaw.from_text(self.dummies) if self.dummies else None
-
-    @property
     def dummies_each(self) -> float:
         """Mean number of dummies of a user, of all answers together."""
-        return 0.0 if self.dummy_law is None else self.dummy_law.mean * self.asked.num_answers
+        return 0.0 if self.dummies is None else self.dummies.mean * self.asked.num_answers
 
     @property
     def coin(self) -> int:
@@ -222,14 +215,14 @@ class Terms:
             self.analyzer_mail_key,
             self.analyzer_identity_key,
             self.protocol.encode(),
-            *([self.dummies.encode()] if self.dummies else []),
+            *([str(self.dummies).encode()] if self.dummies else []),
         )
 
     def to_json(self) -> str:
         """Return the terms as JSON text, for publishing; bytes are written in hexadecimal."""
         written = {"version": VERSION} | {name: getattr(self, name) for name in _NAMES}
-        if not self.dummies:
-            del written["dummies"]
+        if self.dummies:
+            written["dummies"] = str(self.dummies)
         return json.dumps(written, default=bytes.hex)
 
     @classmethod
@@ -239,7 +232,7 @@ class Terms:
             given = json.loads(text)
         except (ValueError, RecursionError):
             raise ParameterError("the terms are not JSON: take the published file") from None
-        wanted = {"version", *_NAMES} - {"dummies"}
+        wanted = {"version", *_NAMES}
         if not isinstance(given, dict) or set(given) - {"dummies"} != wanted:
             names = ", ".join(sorted(wanted))
             raise ParameterError(
@@ -258,9 +251,11 @@ class Terms:
             names = ", ".join(_BYTE_FIELDS)
             raise ParameterError(f"slots is no list, or not hexadecimal: {names}") from None
         size, described = given.pop("report_bytes"), given.pop("randomizer")
-        made = cls(asked=AskedTerms.from_json_dict(described), **given)
-        is_ours = made.report_bytes == size and made.randomizer == described
-        if not (is_ours and made.asked.to_json() == json_bytes(described)):
+        named = given.pop("dummies", None)
+        law = None if named is None else DummyLaw.from_text(named)
+        made = cls(asked=AskedTerms.from_json_dict(described), dummies=law, **given)
+        ours = made.report_bytes, made.randomizer, law and str(law)
+        if json_bytes(ours) != json_bytes((size, described, named)):
             raise ParameterError(
                 "the terms say what is asked in another way than it is said here, or another size "
                 "of reports: take the published file, and the version that wrote it"
@@ -275,12 +270,12 @@ class Terms:
             raise Fault.CALLER.error(f"{what} {remedy}", Reason.MISMATCH)
 
 
-# Names in the JSON text, in its order: the field ``asked`` has two there.
-_NAMES = tuple(
-    name
-    for each in fields(Terms)
-    for name in (("report_bytes", "randomizer") if each.name == "asked" else (each.name,))
-)
+# Names in the JSON text, in its order; the field ``asked`` has two there.
+_NAMES = (
+    "collection_id", "graph_digest", "num_users", "rounds", "slots", "report_bytes", "randomizer",
+    "analyzer_mail_key", "analyzer_identity_key", "protocol", "laziness", "per_neighbour",
+    "least_registered",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
