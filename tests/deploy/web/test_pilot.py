@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from deploy.roles import BARE
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.web.pilot import Together, serve_pilot, serve_survey
+from shuffledp.deploy.web.pilot import serve_pilot, serve_survey, together
 
 
 def saying(word, seen, base=""):
@@ -31,12 +31,12 @@ def saying(word, seen, base=""):
 def test_applications_are_found_by_port_and_path_and_begin_and_end_together():
     seen = []
     places = {8080: [("/a", saying("a", seen, "/a")), ("/", saying("b", seen))]}
-    together = Together.of(places | {8081: [("/", saying("c", seen))]})
+    whole = together(places | {8081: [("/", saying("c", seen))]})
 
     async def visit():
-        async with together.app.router.lifespan_context(together.app):
+        async with whole.router.lifespan_context(whole):
             await asyncio.sleep(0)
-            transport = httpx.ASGITransport(app=together)
+            transport = httpx.ASGITransport(app=whole)
             async with httpx.AsyncClient(transport=transport) as client:
                 for url, said in (
                     ("http://here:8080/a/x", "a"),
@@ -49,7 +49,7 @@ def test_applications_are_found_by_port_and_path_and_begin_and_end_together():
 
     asyncio.run(visit())
     assert sorted(seen) == sorted(f"{word} {what}" for word in "abc" for what in ("begins", "ends"))
-    assert not together.app.state.is_failed
+    assert not whole.state.is_failed
 
 
 def test_a_task_that_no_page_can_ask_is_refused_before_anything_is_served(make):

@@ -291,7 +291,7 @@ class _Server(uvicorn.Server):
         try:
             super().run(sockets)
         except SystemExit:  # from the signal with which the application ends itself
-            if not getattr(app, "app", app).state.is_failed:
+            if not app.state.is_failed:
                 raise
             raise SystemExit("work in the background failed") from None  # exit status 1
 

@@ -5,13 +5,13 @@ One owner runs everything here, so only local noise protects users; each page sa
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from socket import socket
-from typing import Self
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from shuffledp.deploy.analyzer_server import analyzer_service
@@ -29,38 +29,30 @@ from shuffledp.deploy.web.pages import serve
 from shuffledp.deploy.web.survey import Survey, survey_app
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Applications behind one server: the first at the request's port with a prefix of its path."""
+def together(places: Mapping[int, Sequence[tuple[str, Starlette]]]) -> Starlette:
+    """Return applications as one, which starts and ends with all of them.
 
-    places: Mapping[int, Sequence[tuple[str, Starlette]]]
-    #: Starts and ends with all of them, and answers if none fits.
-    app: Starlette
+    The first at a request's port with a prefix of its path answers.
+    """
+    inner = [app for some in places.values() for _, app in some]
 
-    @classmethod
-    def of(cls, places: Mapping[int, Sequence[tuple[str, Starlette]]]) -> Self:
-        """Return these applications as one."""
+    @asynccontextmanager
+    async def lifespan(whole: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for app in inner:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+        whole.state.is_failed = any(app.state.is_failed for app in inner)
 
-        @asynccontextmanager
-        async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            inner = [each for some in places.values() for _, each in some]
-            async with AsyncExitStack() as stack:
-                for each in inner:
-                    await stack.enter_async_context(each.router.lifespan_context(each))
-                yield
-            app.state.is_failed = any(each.state.is_failed for each in inner)
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        for prefix, app in places.get(scope["server"][1], ()):
+            if scope["path"].startswith(prefix):
+                return await app(scope, receive, send)
+        raise HTTPException(404)
 
-        app = Starlette(lifespan=lifespan)
-        app.state.is_failed = False
-        return cls(places, app)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as an ASGI application."""
-        if scope["type"] == "http":
-            for prefix, app in self.places.get(scope["server"][1], ()):
-                if scope["path"].startswith(prefix):
-                    return await app(scope, receive, send)
-        return await self.app(scope, receive, send)
+    whole = Starlette(routes=[Mount("/", answer)], lifespan=lifespan)
+    whole.state.is_failed = False
+    return whole
 
 
 def serve_survey(
@@ -114,7 +106,7 @@ def serve_pilot(
         for each in services:
             each.watch.say("started", url=http.url_of(sockets[each.settings.listen]))
         on_ready(http.url_of(sockets[listen]))
-        http.make_server(Together.of(places)).run(list(sockets.values()))
+        http.make_server(together(places)).run(list(sockets.values()))
 
 
 def _told(watch: Watch) -> Told:
