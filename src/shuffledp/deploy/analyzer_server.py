@@ -176,10 +176,8 @@ def analyzer_service(
             ("GET", "/results"): index,
             ("GET", "/results/{number:number}/{name}"): file,
         }
-        base = f"/tasks/{task.task_id.hex()}"
-        app = http.application(
-            endpoints, [work, lambda: http.on_hangup(reload, watch)], base=base, watch=watch
-        )
+        works = [work, lambda: http.on_hangup(reload, watch)]
+        app = http.application(endpoints, works, base=task.path, watch=watch)
         try:
             yield http.Service(app=app, task=task, watch=watch, settings=settings)
         finally:  # the destruction of a key depends on the time of the last run

@@ -45,12 +45,11 @@ class Server(HttpClient):
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._task, self._key, self._role = task, key, role
-        self._base = f"/tasks/{task.task_id.hex()}"
         super().__init__(url, server=role, patience_seconds=patience_seconds)
 
     def _ask(self, method: str, path: str, most: int, content: bytes | None = None) -> bytes:
         """Make a request, signed if there is a key."""
-        path, at = self._base + path, uint(int(time.time()), 8)
+        path, at = self._task.path + path, uint(int(time.time()), 8)
         text = messages.signed_request(self._task.task_id, method, path, at)
         token = None if self._key is None else at + self._key.sign(text)
         return self.request(method, path, content, token=token, most=most)

@@ -343,7 +343,7 @@ def shuffler_app(
             lambda: _prepare_epochs(shuffler, now, tick_seconds),
             *work,
         ],
-        base=f"/tasks/{task.task_id.hex()}",
+        base=task.path,
         watch=watch,
     )
 

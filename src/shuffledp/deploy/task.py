@@ -325,6 +325,11 @@ class Task:
         """SHA-256 of the task, which differs if any field differs."""
         return hashlib.sha256(self.encode()).digest()
 
+    @property
+    def path(self) -> str:
+        """Path of the task at both servers, below which all else is."""
+        return f"/tasks/{self.task_id.hex()}"
+
     def nth_epoch(self, seconds: float) -> int:
         """Return the epoch of a time, as if the task had no first or last one."""
         return int((seconds - self.start) // self.epoch_seconds)

@@ -550,11 +550,6 @@ class Service:
     watch: Watch
     settings: Settings
 
-    @property
-    def base(self) -> str:
-        """Path below which it answers."""
-        return f"/tasks/{self.task.task_id.hex()}"
-
 
 def serve(service: Service, on_ready: Callable[[str], None]) -> None:
     """Serve until the process is told to end."""

@@ -94,7 +94,7 @@ def serve_pilot(
             watched.append(Watched(shuffler.task, folder, servers))
         tasks = tuple(each.task for each in watched)
         survey = Survey(tasks=tasks, title=title, owner=owner, is_trial=True)
-        found = [(each.settings.listen, each.base, each.app) for each in services]
+        found = [(each.settings.listen, each.task.path, each.app) for each in services]
         found.append((listen, CONSOLE, console_app(watched, is_trial=True)))
         found.append((listen, "/", survey_app(survey)))
         sockets: dict[str, socket] = {}

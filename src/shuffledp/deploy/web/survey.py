@@ -132,7 +132,7 @@ def question_facts(task: Task) -> dict[str, Any]:
         labels, low, high = [], particulars["low"], particulars["high"]
     shown = "number" if not labels else "radio" if len(labels) <= _MOST_LISTED else "select"
     return {
-        "url": f"{task.shuffler_url.rstrip('/')}/tasks/{task.task_id.hex()}",
+        "url": task.shuffler_url.rstrip("/") + task.path,
         "text": asked.text or task.info,
         "labels": labels,
         "control": "checkbox" if asked.question.kind == "answer-sets" else shown,
