@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from itertools import cycle
+from itertools import cycle, starmap
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +28,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.sealing import open_seal
-from shuffledp.deploy.servers.batches import open_page
+from shuffledp.deploy.servers.batches import open_texts
 from shuffledp.deploy.servers.settings import read_task, sealing_keys
 from shuffledp.deploy.shuffler import Shuffler
 
@@ -184,7 +184,7 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
 
         def release():
             held, _, pages = shuffler.to_open(state)
-            shuffler.write(state, held, map(open_page, pages))
+            shuffler.write(state, held, starmap(open_texts, pages))
 
         taken, alone = beside(release, hpke)
         benchmark.pedantic(release, rounds=1)

@@ -122,8 +122,8 @@ def test_processes_for_costly_reports(benchmark, costly, number):
 @pytest.mark.parametrize("number", sorted({1, usable_cores()}))
 def test_processes_for_seals(benchmark, number):
     key = X25519PrivateKey.generate()
-    sealed = [seal(b"\0" * 16, key.public_key().public_bytes_raw(), b"info")] * PAGE
-    opens = partial(open_texts, key.private_bytes_raw(), b"info")
+    sealed = [(b"info", seal(b"\0" * 16, key.public_key().public_bytes_raw(), b"info"))] * PAGE
+    opens = partial(open_texts, "x25519", key.private_bytes_raw())
     with sdp.engines.Processes(number) as processes:
         count = lambda: sum(map(len, processes.map(opens, [sealed] * (NUM_SEALS // PAGE))))  # noqa: E731
         assert benchmark.pedantic(count, rounds=3, warmup_rounds=1) == NUM_SEALS // PAGE * PAGE

@@ -1,8 +1,10 @@
 """What a shuffler does in one step, as its server does it in several."""
 
+from itertools import starmap
+
 from shuffledp.deploy.messages import decode_upload, outer_info
 from shuffledp.deploy.sealing import open_seal
-from shuffledp.deploy.servers.batches import open_page
+from shuffledp.deploy.servers.batches import open_texts
 
 
 def take(shuffler, body, now):
@@ -17,7 +19,7 @@ def advance(shuffler, now):
     found = []
     for state in shuffler.closed(now):
         held, _, pages = shuffler.to_open(state)
-        opened = list(map(open_page, pages))
+        opened = list(starmap(open_texts, pages))
         dummies = shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened))
         written = shuffler.write(state, held, opened, dummies)
         found.append(shuffler.settle(state, written))

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from itertools import starmap
 
 import pytest
 
@@ -44,7 +45,7 @@ from shuffledp.deploy.added_dummies import newest_handed_out, note_handed_out, s
 from shuffledp.deploy.analyzer import batch_facts, result_of
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.remote import checked_record
-from shuffledp.deploy.servers.batches import open_page
+from shuffledp.deploy.servers.batches import open_texts
 from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.shuffler_server import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError
@@ -65,7 +66,7 @@ def close(shuffler, epoch=0, *, settles=True):
     """Make the batch of an epoch as the server does, and return what was written."""
     (state,) = shuffler.closed(at(epoch, OVER))
     held, _, pages = shuffler.to_open(state)
-    opened = list(map(open_page, pages))
+    opened = list(starmap(open_texts, pages))
     dummies = shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened))
     written = shuffler.write(state, held, opened, dummies)
     return shuffler.settle(state, written) if settles else written
@@ -248,7 +249,7 @@ def test_each_class_has_its_own_and_none_is_released_without(tmp_path):
         take(shuffler, upload(TASK, b"\0", number=9, epoch=1), at(1))
         (state,) = shuffler.closed(at(1, OVER))
         held, _, pages = shuffler.to_open(state)
-        written = shuffler.write(state, held, map(open_page, pages))  # nobody drew any
+        written = shuffler.write(state, held, starmap(open_texts, pages))  # nobody drew any
         assert (written.root, len(written.held.records)) == (None, 1)
 
 
@@ -269,7 +270,7 @@ def test_after_sealing_nothing_tells_which_records_are_dummies(tmp_path):
         take(shuffler, upload(TASK, b"\1", number=1), at(0))
         (state,) = shuffler.closed(at(0, OVER))
         held, _, pages = shuffler.to_open(state)
-        opened = list(map(open_page, pages))
+        opened = list(starmap(open_texts, pages))
         dummies = shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened))
         assert shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened)) == sorted(dummies)
         shuffler.settle(state, shuffler.write(state, held, opened, dummies))
@@ -431,7 +432,7 @@ def test_of_two_processes_on_one_database_one_draws(tmp_path):
         results = []
         for shuffler in (one, two):  # as if the second had been made leader meanwhile
             held, _, pages = shuffler.to_open(state)
-            opened = list(map(open_page, pages))
+            opened = list(starmap(open_texts, pages))
             dummies = shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened))
             results.append((held, opened, dummies, shuffler.write(state, held, opened, dummies)))
         assert results[0][3].root == results[1][3].root

@@ -298,10 +298,10 @@ class Analyzer(Keeper):
         with Processes() as processes:
             engine = self._engine or processes.map
             for number, key in self._keys.items():
-                sealed = [each[1:] for each in records if each[0] == number]
+                sealed = [(info, each[1:]) for each in records if each[0] == number]
                 pages = (sealed[at : at + PAGE] for at in range(0, len(sealed), PAGE))
                 # The key is part of the function: an engine may store the pages.
-                opened = engine(partial(open_texts, key, info, kind=self.task.seal), pages)
+                opened = engine(partial(open_texts, self.task.seal, key), pages)
                 found = [text for page in opened for text in page]
                 texts[number] = [text for text in found if text is not None]
         return texts, len(records) - sum(map(len, texts.values()))

@@ -372,7 +372,7 @@ class Shuffler(Keeper):
         while rows := self._store.rows(query, (last, PAGE)):
             infos = (messages.outer_info(self._task_id, epoch, report_id) for report_id, _ in rows)
             texts = list(zip(infos, (sealed for _, sealed in rows), strict=True))
-            yield Page(key, texts, self.task.seal)
+            yield self.task.seal, key, texts
             last = rows[-1][0]
 
     def seal_dummies(

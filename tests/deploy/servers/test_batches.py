@@ -4,7 +4,7 @@ import asyncio
 
 from deploy.make_vectors import SEALING, public
 from shuffledp.deploy.sealing import seal
-from shuffledp.deploy.servers.batches import Page, open_page, opened_in, workers
+from shuffledp.deploy.servers.batches import open_texts, opened_in, workers
 
 KEY = SEALING["analyzer"]
 
@@ -12,16 +12,16 @@ KEY = SEALING["analyzer"]
 def page(*texts, key=KEY):
     """Return a page of sealed texts."""
     sealed = [(b"info", seal(each, public(KEY), b"info")) for each in texts]
-    return Page(None if key is None else key.private_bytes_raw(), sealed)
+    return "x25519", None if key is None else key.private_bytes_raw(), sealed
 
 
 def test_a_page_opens_with_its_key_and_info_alone():
-    made = page(b"one", b"two")
-    assert open_page(made) == [b"one", b"two"]
-    assert open_page(page(b"one", b"two", key=None)) == [None, None]
-    assert open_page(page(b"one", key=SEALING["shuffler"])) == [None]
-    (_, first), *rest = made.texts
-    assert open_page(Page(made.key, [(b"other", first), *rest])) == [None, b"two"]
+    kind, private, sealed = page(b"one", b"two")
+    assert open_texts(kind, private, sealed) == [b"one", b"two"]
+    assert open_texts(*page(b"one", b"two", key=None)) == [None, None]
+    assert open_texts(*page(b"one", key=SEALING["shuffler"])) == [None]
+    (_, first), *rest = sealed
+    assert open_texts(kind, private, [(b"other", first), *rest]) == [None, b"two"]
 
 
 def test_pages_come_back_in_their_order():

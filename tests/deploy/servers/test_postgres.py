@@ -1,6 +1,7 @@
 """Several processes of a shuffler at one PostgreSQL database, which may go away."""
 
 import threading
+from itertools import starmap
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from deploy.steps import advance, take
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.added_dummies import newest_handed_out
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.servers.batches import open_page
+from shuffledp.deploy.servers.batches import open_texts
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         take(slow, b"".join(bodies), at(0))
         (state,) = slow.closed(at(0, OVER))
         held, _, pages = slow.to_open(state)
-        written = slow.write(state, held, map(open_page, pages))
+        written = slow.write(state, held, starmap(open_texts, pages))
         cut()
         with pytest.raises(OutputError):
             other.closed(at(0, OVER))

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import spend
@@ -58,27 +58,19 @@ class Written(NamedTuple):
     refusal: str = ""
 
 
-class Page(NamedTuple):
-    """Texts sealed to one key; plain bytes, since it goes to other processes."""
-
-    key: bytes | None  # None if it is gone: then nothing opens
-    texts: Sequence[tuple[bytes, bytes]]  # the associated data, and the sealed text
-    kind: Seal = "x25519"
-
-
-def open_page(page: Page) -> list[bytes | None]:
-    """Return the texts of a page, None for each that does not open."""
-    if page.key is None:
-        return [None] * len(page.texts)
-    key = mail_key(page.kind, page.key)
-    return [open_seal(sealed, key, info) for info, sealed in page.texts]
+#: Texts sealed to one key, with the associated data of each: plain bytes, since it goes to other
+#: processes. The key is None if it is gone: then nothing opens.
+Page: TypeAlias = tuple[Seal, bytes | None, Sequence[tuple[bytes, bytes]]]
 
 
 def open_texts(
-    key: bytes, info: bytes, sealed: Sequence[bytes], *, kind: Seal = "x25519"
+    kind: Seal, private: bytes | None, sealed: Sequence[tuple[bytes, bytes]]
 ) -> list[bytes | None]:
-    """Return the texts sealed to one key with one associated data, None for others."""
-    return open_page(Page(key, [(info, each) for each in sealed], kind))
+    """Return the texts of a `Page`, None for each that does not open."""
+    if private is None:
+        return [None] * len(sealed)
+    key = mail_key(kind, private)
+    return [open_seal(text, key, info) for info, text in sealed]
 
 
 def workers(number: int) -> Executor:
@@ -95,7 +87,7 @@ async def opened_in(executor: Executor, pages: Iterable[Page]) -> list[list[byte
     under_way: deque[asyncio.Future[list[bytes | None]]] = deque()
     most = _PAGES_EACH * getattr(executor, "_max_workers", 1)
     for page in pages:
-        under_way.append(loop.run_in_executor(executor, open_page, page))
+        under_way.append(loop.run_in_executor(executor, open_texts, *page))
         if len(under_way) > most:
             found.append(await under_way.popleft())
     return found + [await each for each in under_way]
