@@ -4,6 +4,7 @@ import io
 import json
 import sys
 import threading
+from collections import Counter
 
 import polars as pl
 import pytest
@@ -317,13 +318,8 @@ def test_a_whole_collection_by_commands(relay, here, capsys, monkeypatch):
 def test_peers_say_what_went_wrong(capsys):
     outcome = PeersOutcome(
         num_users=5,
-        late=(1,),
-        lost=(2,),
-        withheld=(4,),
-        absences=3,
-        num_dropped=4,
-        refused={"forged": 7},
-        short=(0, 3),
+        nodes={"handed in": [0, 3], "late": [1], "lost": [2], "withheld": [4], "short": [0, 3]},
+        counts=Counter(absent=3, dropped=4, MALFORMED=7),
         transcripts=("ab" * 32, "cd" * 32),
     )
     network_exchange._print_outcome(outcome)
@@ -334,7 +330,7 @@ def test_peers_say_what_went_wrong(capsys):
         "1 users, node 2 among them, came after handing in",
         "4 reports were dropped",
         "1 users, node 4 among them, missed more rounds than --most-absences",
-        "7 forged",
+        "7 malformed inside",
         "2 users, node 0 among them, missed mail that was sent to them",
     ):
         assert text in said

@@ -86,7 +86,7 @@ def test_mail_lost_by_sender_leaves_epsilon0(make_collection, graph, rounds, opt
     assert fetched.collected.num_hand_ins == graph.num_users
     assert len(fetched.collected.reports) == 1
     assert_local_only(collection, result, "was missing, since round 1")
-    assert len(runner._outcome().short) == graph.num_users
+    assert len(runner._outcome().nodes["short"]) == graph.num_users
     assert fetched_facts(collection.terms, fetched)["num_confirmed"] == 0
 
 
@@ -108,7 +108,7 @@ def test_with_everything_there_the_guarantee_is_that_of_the_walk(make_collection
     assert result.guarantee.epsilon_upper < 0.98 * collection.asked.randomizer.epsilon0
     assert result.warnings == ()
     outcome = runner._outcome()
-    assert (outcome.short, outcome.transcripts) == ((), (fetched.transcript.hex(),))
+    assert (outcome.nodes["short"], outcome.transcripts) == ([], (fetched.transcript.hex(),))
     assert fetched_facts(collection.terms, fetched)["num_confirmed"] == 30
 
 

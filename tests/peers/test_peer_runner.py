@@ -38,8 +38,8 @@ def status(runner):
 def test_everybody_hands_in_every_report_once(collection):
     _, http = collection.relay()
     outcome = collection.runner(http, EVERYBODY).run()
-    assert (outcome.num_handed_in, outcome.late, outcome.lost, outcome.absences) == (6, (), (), 0)
-    assert outcome.refused == {}
+    assert outcome.nodes == {"handed in": EVERYBODY, "short": []}
+    assert outcome.counts.keys() == {"report", "cover"}
     found = fetched(collection, http)
     assert len(found.collected.reports) == 6
     assert found.collected.rejected == {}
@@ -80,7 +80,7 @@ def test_who_is_away_for_two_rounds_comes_back(collection):
     assert len(found.collected.reports) == 6
     result = result_of(collection, found)
     assert any("absent 2 times" in warning for warning in result.warnings)
-    assert away.run().absences == 2
+    assert away.run().counts["absent"] == 2
 
 
 def test_who_never_returns_takes_the_reports_along(collection):
@@ -100,8 +100,7 @@ def test_who_never_returns_takes_the_reports_along(collection):
     assert any("are missing" in warning for warning in result.warnings)
     assert any("1 users handed in nothing" in warning for warning in result.warnings)
     outcome = gone.run()
-    assert outcome.lost == (5,)
-    assert outcome.num_handed_in == 0
+    assert outcome.nodes == {"lost": [5], "handed in": [], "short": []}
 
 
 def test_whom_the_relay_refuses_in_every_round_hands_in_nothing(collection, monkeypatch):
@@ -122,7 +121,8 @@ def test_whom_the_relay_refuses_in_every_round_hands_in_nothing(collection, monk
         runner.step(status(runner))
         service.relay.go_on()
     outcome = runner.run()
-    assert (outcome.withheld, outcome.num_handed_in, outcome.absences) == ((5,), 5, 3)
+    assert outcome.nodes["withheld"] == [5]
+    assert (len(outcome.nodes["handed in"]), outcome.counts["absent"]) == (5, 3)
     assert shown == [service.relay.roster.digest().hex()]
     service.relay.go_on()
     found = fetched(collection, http)
@@ -142,7 +142,7 @@ def test_who_comes_after_registration_takes_no_part(make_collection):
     late.step(status(late))
     there.run()
     outcome = late.run()
-    assert outcome.late == (5,)
+    assert outcome.nodes["late"] == [5]
     found = fetched(collection, http)
     assert found.record.nodes.tolist() == [0, 1, 2, 3, 4]
     result = result_of(collection, found)
@@ -171,7 +171,7 @@ def test_a_batch_that_comes_too_late_is_taken_back(collection):
         runner.step(status(runner))
         service.relay.go_on()
     outcome = runner.run()
-    assert outcome.absences == 6
+    assert outcome.counts["absent"] == 6
     found = fetched(collection, http)
     assert len(found.collected.reports) == 6
     assert found.record.absences[0].all()
@@ -264,7 +264,7 @@ def test_damaged_mail_is_asked_for_again(collection, monkeypatch):
         return packet[:-1]
 
     monkeypatch.setattr(runner.client, "mail", mail)
-    assert runner.run().num_handed_in == 6
+    assert len(runner.run().nodes["handed in"]) == 6
     assert len(damaged) == 18
 
 

@@ -303,21 +303,23 @@ _ENDED_BADLY = {
 
 def _print_outcome(outcome: "PeersOutcome") -> None:
     """Print the outcome, with a warning for each failure."""
+    from shuffledp.peers.mail import Refusal
+
     found = [
         f"{len(nodes):,} users, node {nodes[0]} among them, {what}"
         for name, what in _ENDED_BADLY.items()
-        if (nodes := getattr(outcome, name))
+        if (nodes := outcome.nodes.get(name))
     ]
-    if outcome.num_dropped:
-        found.append(f"{outcome.num_dropped:,} reports were dropped, for want of messages")
-    if outcome.refused:
-        reasons = "; ".join(f"{number:,} {reason}" for reason, number in outcome.refused.items())
-        found.append(f"messages were refused: {reasons}")
+    counts = outcome.counts
+    if counts["dropped"]:
+        found.append(f"{counts['dropped']:,} reports were dropped, for want of messages")
+    if refused := [f"{counts[each.name]:,} {each}" for each in Refusal if counts[each.name]]:
+        found.append(f"messages were refused: {'; '.join(refused)}")
     console.print_warnings(found)
     console.print_facts(
         [
-            ("handed in", f"{outcome.num_handed_in:,} of {outcome.num_users:,} users"),
-            ("rounds missed", f"{outcome.absences:,}"),
+            ("handed in", f"{len(outcome.nodes['handed in']):,} of {outcome.num_users:,} users"),
+            ("rounds missed", f"{counts['absent']:,}"),
             ("transcript", ", ".join(each[:16] for each in outcome.transcripts) or "none"),
         ]
     )

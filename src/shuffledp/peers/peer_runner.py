@@ -28,7 +28,6 @@ from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
 from shuffledp.peers import relay_client
 from shuffledp.peers.keys import Roster
-from shuffledp.peers.mail import Refusal
 from shuffledp.peers.peer import Peer
 from shuffledp.peers.relay_client import RelayClient, RelayStatus
 from shuffledp.peers.terms import LIMITS, Limits, Terms
@@ -239,28 +238,16 @@ class PeersOutcome:
 
     # Number of these users.
     num_users: int
-    # Nodes that came after registration had ended: they took no part.
-    late: tuple[int, ...]
-    # Nodes that came after handing in had ended: the reports they held are missing.
-    lost: tuple[int, ...]
-    # Nodes that were absent too often, by their limits, and handed in nothing.
-    withheld: tuple[int, ...]
-    # Number of rounds in which a user was absent, over all users.
-    absences: int
-    # Reports dropped because a user held more than slots.
-    num_dropped: int
-    # Number of refused envelopes, by reason.
-    refused: dict[str, int]
-    # Nodes that missed messages sent to them, or heard of others who did.
-    short: tuple[int, ...]
+    # Nodes by outcome. "handed in"; "late": they came after registration had ended and took no
+    # part; "lost": they came after handing in had ended, and the reports they held are missing;
+    # "withheld": they were absent too often, by their limits, and handed in nothing. And "short":
+    # nodes that missed messages sent to them, or heard of others who did.
+    nodes: Mapping[str, Sequence[int]]
+    # Sum over all users of `PeerState.counts`.
+    counts: Counter[str]
     # Digests of absences by round, as the relay showed it to users who handed in: one digest, the
     # same for all users, unless the relay showed them different records.
     transcripts: tuple[str, ...]
-
-    @property
-    def num_handed_in(self) -> int:
-        """Number of users who handed in."""
-        return self.num_users - len(self.late) - len(self.lost) - len(self.withheld)
 
 
 def _in_time(request: Callable[..., None], *arguments: object) -> bool:
@@ -418,16 +405,11 @@ class PeerRunner:
         for node, how in sorted(self._ends.items()):
             ends[how].append(node)
         said = {node: peer.confirmation for node, peer in self._peers.items()}
-        counts = sum((peer.state.counts for peer in self._peers.values()), Counter())
         there = said.keys() & set(ends["handed in"])
+        ends["short"] = [node for node, each in said.items() if each.short_since]
         return PeersOutcome(
             num_users=len(self.nodes),
-            late=tuple(ends["late"]),
-            lost=tuple(ends["lost"]),
-            withheld=tuple(ends["withheld"]),
-            absences=counts["absent"],
-            num_dropped=counts["dropped"],
-            refused={str(each): counts[each.name] for each in Refusal if counts[each.name]},
-            short=tuple(node for node, each in said.items() if each.short_since),
+            nodes=ends,
+            counts=sum((peer.state.counts for peer in self._peers.values()), Counter()),
             transcripts=tuple(sorted({said[each].transcript.hex() for each in there})),
         )
