@@ -4,6 +4,7 @@ Spark may run a task again, so that tasks must not draw random numbers: `spark_b
 a row is randomized once. Partial counts of tasks add up.
 """
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from os import PathLike
@@ -20,11 +21,10 @@ from shuffledp.collection.result import Result
 from shuffledp.collection.run import Collected, drawn_by_users
 from shuffledp.collection.run import estimate as estimated
 from shuffledp.collection.source.tables import Source, require_users
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.files import require_file
 from shuffledp.core.lazy import pl
-from shuffledp.core.reports import Counts, Reports, Sums
+from shuffledp.core.reports import Reports
 from shuffledp.engines.spark_blocks import prepared
 from shuffledp.engines.spark_sessions import Workers, session, session_of, told
 
@@ -75,9 +75,9 @@ def estimate(
 
     Notes
     -----
-    Each task passes on the nonzero counts of support for each answer, and Spark adds them up:
-    memory is bounded by a block of reports and the number of answers. Counts are whole numbers, so
-    that the result does not depend on the tasks.
+    Each task passes on the aggregate of its reports, and Spark adds them up: memory is bounded by a
+    block of reports and the number of answers. Counts are whole numbers, so that the result does
+    not depend on the tasks.
     """
     require_plan(plan)
     found = _counted(frame, plan)
@@ -275,8 +275,6 @@ def shuffle(frame: "DataFrame", *, num_files: SupportsIndex | None = None) -> "D
 # --------------------------------------------------------------------- counting
 def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
     """Return the aggregate of the reports in a frame."""
-    from pyspark.sql import functions as F  # noqa: N812  # its usual name
-
     context = session_of(frame).sparkContext
     if COLUMN not in frame.columns:
         shown = ", ".join(frame.columns)
@@ -285,35 +283,21 @@ def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
     reports = frame.select(COLUMN)
     if plan.randomizer.num_report_bytes <= _FEW_BYTES:  # Spark counts equal reports
         reports = reports.groupBy(COLUMN).count()
-    parts = reports.mapInArrow(partial(_count, terms), _COUNTS)
-    sums = [F.sum(name).alias(name) for name in ("support", "total", "squares")]
-    found = parts.groupBy("place").agg(*sums).toArrow()
-    place, support, total, squares = (column.to_numpy() for column in found.columns)
-    law = plan.randomizer
-    empty: Any = law.aggregate(law.randomize(plan.question.no_values, Entropy.from_seed(0)))
-    num_reports = int(support[place < 0].sum())
+    parts = reports.mapInArrow(partial(_count, terms), "aggregate binary").rdd
+    own = parts.map(lambda row: pickle.loads(row.aggregate))  # noqa: S301  # of our own tasks
+    found = own.treeAggregate(None, _both, _both)
+    num_reports = 0 if found is None else found.num_reports
     require_users(num_reports, f"there are {num_reports} reports")
-    held, place = place >= 0, place[place >= 0]
-    whole = Counts if isinstance(empty, Counts) else Sums
-
-    def filled(like: Any, values: Any) -> Any:
-        out = np.zeros_like(like)
-        out[place] = values[held]
-        return out
-
-    how: Any = {"num_reports": num_reports, "fingerprint": law.fingerprint}
-    if whole is Counts:
-        slots = empty.supports_per_report
-        return Counts(support=filled(empty.support, support), supports_per_report=slots, **how)
-    sums_of = {"total": filled(empty.total, total)}
-    return Sums(**sums_of, total_of_squares=filled(empty.total, squares), **how)
+    return found
 
 
-_COUNTS: Final = "place bigint, support bigint, total double, squares double"
+def _both(first: Any, second: Any) -> Any:
+    """Return the sum of two partial aggregates, either of which may be None."""
+    return added_up((first, second))
 
 
 def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    """Yield the nonzero counts of a task's reports, and in place -1 their number."""
+    """Yield the aggregate of a task's reports, in bytes."""
     import pyarrow as pa
 
     question, law = terms.value
@@ -329,20 +313,7 @@ def _count(terms: Any, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.Reco
             yield from _repeated(pa.Table.from_batches(held), question, law)
 
     found = added_up(map(law.aggregate, in_batches(law, blocks())))
-    if found is None:
-        return
-    if isinstance(found, Counts):
-        place = np.flatnonzero(found.support)
-        columns = [found.support[place], np.zeros(place.size), np.zeros(place.size)]
-    else:
-        place = np.arange(found.total.size)
-        columns = [np.zeros(place.size, np.int64), found.total, found.total_of_squares]
-    number: list[Any] = [[found.num_reports], [0.0], [0.0]]
-    rows = [np.append(column, extra) for column, extra in zip(columns, number, strict=True)]
-    names = ["place", "support", "total", "squares"]
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(each) for each in (np.append(place, -1), *rows)], names
-    )
+    yield pa.RecordBatch.from_pydict({"aggregate": [pickle.dumps(found)]})
 
 
 def _repeated(table: "pa.Table", question: Any, law: Any) -> Iterator[Reports]:
