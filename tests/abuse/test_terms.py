@@ -2,9 +2,7 @@
 
 import io
 import json
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from given_once import given_once
@@ -20,14 +18,14 @@ from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner, relay_client
 from shuffledp.peers.keys import PrivateKeys, Registration, Roster
 from shuffledp.peers.peer import Peer
-from shuffledp.peers.peer_runner import NodeValues, PeerStore, draw_reports, spending_facts
+from shuffledp.peers.peer_runner import PeerStore, draw_reports, spending_facts
 from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.terms import Limits, traffic_bytes
 
 GRAPH = complete_graph(12)
 KEYS = PrivateKeys.generate()
 ENTROPY = Entropy.from_operating_system()
-YES = NodeValues(nodes=np.arange(12), values=np.ones(12, dtype=np.int64))
+YES = dict.fromkeys(range(12), 1)
 
 
 def asked_with(epsilon0=2.0, domain=("no", "yes"), text="Do you smoke?", randomizer="k-rr"):
@@ -207,7 +205,7 @@ class Home:
 
     def answer(self, asked, value=1, **limits):
         terms = terms_of(asked)
-        values = replace(YES, values=np.full(12, value))
+        values = dict.fromkeys(YES, value)
         with PeerStore(self.path, terms) as store:
             draw_reports(store, terms, GRAPH, names={3: ""}, values=lambda: values,
                          entropy=ENTROPY, limits=Limits(**limits))  # fmt: skip

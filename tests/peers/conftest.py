@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
 
 from graph_families import complete_graph
@@ -17,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.peer_runner import NodeValues, PeerRunner, PeerStore, draw_reports
+from shuffledp.peers.peer_runner import PeerRunner, PeerStore, draw_reports
 from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.relay import Relay
 from shuffledp.peers.relay_client import RelayClient, answer_sizes
@@ -76,12 +75,11 @@ class Collection:
     ) -> PeerRunner:
         """Start the peers of some nodes, who all have the same answer."""
         store = self.stack.enter_context(PeerStore(self.folder / name, self.terms))
-        values = NodeValues(nodes=np.array(nodes), values=np.full(len(nodes), value))
         entropy = Entropy.from_operating_system()
         agreed = replace(no_limits(self.terms), **limits)
         draw_reports(
             store, self.terms, self.graph,
-            names={node: str(node) for node in nodes}, values=lambda: values,
+            names={node: str(node) for node in nodes}, values=lambda: dict.fromkeys(nodes, value),
             entropy=entropy, limits=agreed,
         )  # fmt: skip
         return PeerRunner(

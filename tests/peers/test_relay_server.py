@@ -138,7 +138,7 @@ def test_bodies_beyond_the_limit_are_not_read(opened):
 def test_even_traffic_has_room_for_its_messages(make_collection):
     collection = make_collection(even_traffic=True)
     _, http = collection.relay()
-    assert collection.runner(http, EVERYBODY).run().num_handed_in == 6
+    assert collection.runner(http, EVERYBODY).run().nodes["handed in"] == EVERYBODY
     assert collection.terms.per_neighbour > 0
 
 
@@ -175,12 +175,13 @@ def test_what_was_handed_in_is_for_the_analyzer_when_all_is_over(collection):
         assert_refused(http.get(path, headers=wrong), 403, "not the analyzer's")
         assert http.get(path, headers=right).status_code == 200
     assert http.get("/record", headers=right).json() == {"absent": [EVERYBODY, [], []]}
-    assert not service.was_collected
+    collected = []
+    service.on_collected = lambda: collected.append(True)
     assert_refused(http.delete("/hand-ins", headers=wrong), 403, "not the analyzer's")
     for _ in range(2):
         assert http.delete("/hand-ins", headers=right).status_code == 204
         assert_refused(http.get("/hand-ins", headers=right), 410, "had stored it")
-    assert service.was_collected
+    assert collected == [True, True]
     assert http.get("/status").json()["num_handed_in"] == 6
 
 
@@ -195,7 +196,7 @@ def test_handing_in_ends(collection):
     collection.now = 5.0
     assert service.advance()
     assert_refused(http.put("/hand-in/0", content=handed), 410, "ended")
-    assert runner.run().lost == tuple(EVERYBODY)
+    assert runner.run().nodes["lost"] == EVERYBODY
 
 
 @pytest.mark.parametrize(("is_eager", "seconds", "is_over"), [
@@ -279,7 +280,7 @@ def test_the_clock_moves_on_without_requests(collection, monkeypatch, capsys):
     service, http = collection.relay(register_seconds=1.0)
     runner = collection.runner(http, [0, 1, 2, 3, 4])
     runner.step(runner.client.status())
-    ticks, stopped = [], []
+    ticks = []
     real_advance = service.advance
 
     def advance():
@@ -295,12 +296,10 @@ def test_the_clock_moves_on_without_requests(collection, monkeypatch, capsys):
 
     monkeypatch.setattr(service, "advance", advance)
     monkeypatch.setattr(relay_server.asyncio, "sleep", sleep)
-    service.was_collected = True
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(service.run(lambda: stopped.append(True)))
+        asyncio.run(service.run())
     assert "disk full" in capsys.readouterr().err
     assert http.get("/status").json()["phase"] == "hand-in"
-    assert stopped
 
 
 def test_the_clock_lives_as_long_as_the_server(collection):

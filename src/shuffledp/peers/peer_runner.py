@@ -10,10 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shuffledp.collection.questions import open_column
 from shuffledp.collection.questions.question import Question, has_parts
@@ -32,19 +31,8 @@ from shuffledp.peers.peer import Peer
 from shuffledp.peers.relay_client import RelayClient, RelayStatus
 from shuffledp.peers.terms import LIMITS, Limits, Terms
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeValues:
-    """Values of some nodes, as a randomizer takes them, one row a node."""
-
-    nodes: NDArray[np.int64]
-    values: NDArray[Any]
-
-    def of(self, nodes: Sequence[int]) -> NDArray[Any]:
-        """Return the values of some of the nodes, in the given order."""
-        order = np.argsort(self.nodes)
-        found: NDArray[Any] = self.values[order[np.searchsorted(self.nodes, nodes, sorter=order)]]
-        return found
+#: Values by node, each as a row of the array that a randomizer takes.
+NodeValues: TypeAlias = Mapping[int, Any]
 
 
 def read_node_values(
@@ -63,7 +51,7 @@ def read_node_values(
     one row per node. ``ways`` of reading as in `open_column`.
     """
     opened = open_column(table, column, question, **ways)
-    nodes = np.arange(num_nodes)
+    nodes: Sequence[int] = range(num_nodes)
     if id_column is not None:
         known = map(str, range(num_nodes)) if labels is None else labels
         number_of = {label: number for number, label in enumerate(known)}
@@ -74,20 +62,20 @@ def read_node_values(
                 raise DataError(
                     f"{table.name} names {named}: leave the row out, or see its spelling"
                 )
-        nodes = np.array([number_of[label] for label in ids], dtype=np.int64)
+        nodes = [number_of[label] for label in ids]
     elif opened.num_users != num_nodes:
         raise DataError(
             f"{table.name} has {opened.num_users:,} rows and the graph {num_nodes:,} nodes: name "
             "the column of labels with --id, or give one row a node, in the nodes' order"
         )
-    return NodeValues(nodes=nodes, values=np.concatenate(list(opened.blocks())))
+    return dict(zip(nodes, np.concatenate(list(opened.blocks())), strict=True))
 
 
 def value_of_one(question: Question, node: int, answer: str) -> NodeValues:
     """Return the value of a single user, given as text."""
     if has_parts(question):
         raise ParameterError(f"an answer to {question.kind} is no single text: give a table")
-    return NodeValues(nodes=np.array([node]), values=question.value_of_one(answer))
+    return {node: question.value_of_one(answer)[0]}
 
 
 _TABLES = (
@@ -181,8 +169,8 @@ def draw_reports(
     drawn anew, would reveal more. ``names`` are by node, and the same in all collections of the
     store; ``values`` is called only if a report must be drawn.
     """
-    asked, known = terms.asked, store.states()
-    new = {node: name for node, name in names.items() if node not in known}
+    asked, drawn_before = terms.asked, store.states()
+    new = {node: name for node, name in names.items() if node not in drawn_before}
     if not new:
         return
     before: dict[str, list[Answer]] = defaultdict(list)
@@ -199,16 +187,17 @@ def draw_reports(
             limits.require_epsilon0(asked.epsilon0, spent=spent)
     fresh = [node for node in new if node not in reports]
     if fresh:
-        drawn = asked.randomizer.randomize(values().of(fresh), entropy)
+        known = values()
+        drawn = asked.randomizer.randomize(np.array([known[node] for node in fresh]), entropy)
         reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
-    peers = {}
-    for at in new:
-        how: Any = {"limits": limits}
-        if terms.dummies is not None:
-            how["dummies"] = asked.dummies(terms.dummies, entropy)
-        peers[at] = Peer.create(terms, graph, at, reports[at], entropy, **how)
+    states = []
+    for node in new:
+        own = () if terms.dummies is None else asked.dummies(terms.dummies, entropy)
+        how: Any = {"limits": limits, "dummies": own}
+        peer = Peer.create(terms, graph, node, reports[node], entropy, **how)
+        states.append((node, peer.state.to_bytes()))
     store.save(
-        [(node, peer.state.to_bytes()) for node, peer in peers.items()],
+        states,
         question=asked.question_digest,
         answers=[Answer(new[node], asked.law, asked.epsilon0, reports[node]) for node in fresh],
     )

@@ -9,7 +9,7 @@ round of the signed body.
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ class RelayService:
     # Without it the relay waits for all users.
     register_seconds: float | None = None
     now: Callable[[], float] = time.monotonic
-    was_collected: bool = field(default=False, init=False)
+    # Called when the analyzer has confirmed that it has stored everything.
+    on_collected: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         require_positive("round_seconds", self.round_seconds)
@@ -96,7 +97,7 @@ class RelayService:
             raise HTTPException(404, f"node {node} is not in [0, {self.relay.terms.num_users})")
         return node
 
-    async def run(self, until_collected: Callable[[], None] | None = None) -> None:
+    async def run(self) -> None:
         """Move on whenever a phase is over, until cancelled."""
         while True:
             try:
@@ -104,12 +105,10 @@ class RelayService:
             except ShuffledpError as error:  # a full disk, for example, which may get room again
                 http.print_error(error)
                 await asyncio.sleep(1.0)
-            if self.was_collected and until_collected is not None:
-                until_collected()
             await asyncio.sleep(_TICK_SECONDS)
 
 
-def make_app(service: RelayService, until_collected: Callable[[], None] | None = None) -> Starlette:
+def make_app(service: RelayService) -> Starlette:
     """Return the application: endpoints for peers, for the analyzer, and public ones."""
     relay = service.relay
 
@@ -145,7 +144,7 @@ def make_app(service: RelayService, until_collected: Callable[[], None] | None =
 
     async def forget_hand_ins(request: Request) -> Response:
         relay.forget_hand_ins(http.token_of(request))
-        service.was_collected = True
+        service.on_collected()
         return service.done()
 
     async def record(request: Request) -> Response:
@@ -162,7 +161,7 @@ def make_app(service: RelayService, until_collected: Callable[[], None] | None =
         ("DELETE", "/hand-ins"): forget_hand_ins,
         ("GET", "/record"): record,
     }
-    return http.application(endpoints, [lambda: service.run(until_collected)])
+    return http.application(endpoints, [service.run])
 
 
 def serve_relay(
@@ -188,9 +187,10 @@ def serve_relay(
 
     with http.listen(*address) as listening, Relay(store, terms, graph) as relay:
         service = RelayService(relay, **clock)
-        app = make_app(service, until_collected=stop if until_collected else None)
+        if until_collected:
+            service.on_collected = stop
         nodes = range(terms.num_users)
         most = max(max(service.most_batch_bytes(n), service.most_hand_in_bytes(n)) for n in nodes)
-        server = http.make_server(app, most_body=most)
+        server = http.make_server(make_app(service), most_body=most)
         on_ready(http.url_of(listening))
         server.run(sockets=[listening])
