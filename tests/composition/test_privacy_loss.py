@@ -205,5 +205,5 @@ def test_it_composes_there_as_here():
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting.pld.pld_pmf", None)
-    with pytest.raises(ModuleNotFoundError, match="pip install dp-accounting"):
+    with pytest.raises(ModuleNotFoundError, match="pip install 'dp-accounting'"):
         to_dp_accounting(FORWARD)

@@ -118,7 +118,7 @@ def test_a_device_needs_numpy_and_cryptography_alone(name, tmp_path):
 @pytest.mark.parametrize(
     ("packages", "said"),
     [(HTTPX, "NoAnswerError no answer from the shuffler"),
-     ((), "MissingPackageError sending needs one more package: run pip install httpx")],
+     ((), "MissingPackageError sending needs httpx: run pip install 'httpx'")],
     ids=["httpx", "without"],
 )  # fmt: skip
 def test_sending_needs_httpx_besides(packages, said, tmp_path):

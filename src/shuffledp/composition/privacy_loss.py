@@ -52,7 +52,7 @@ import numpy as np
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_delta, require_positive
-from shuffledp.core.errors import MissingPackageError, ParameterError, PrecisionError
+from shuffledp.core.errors import ParameterError, PrecisionError, needing
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.numerics.inversion import last_above_first_below
 
@@ -209,12 +209,9 @@ def no_loss(interval: float, direction: Literal["upper", "lower"]) -> PrivacyLos
 
 def to_dp_accounting(loss: PrivacyLoss) -> Any:
     """Return an upper privacy loss as dp-accounting's ``PrivacyLossDistribution``."""
-    try:
+    with needing("dp_accounting", "this export", "dp-accounting"):
         probabilities = import_module("dp_accounting.pld.pld_pmf")
         distributions = import_module("dp_accounting.pld.privacy_loss_distribution")
-    except ModuleNotFoundError as error:
-        what = "dp-accounting is not installed: run pip install dp-accounting"
-        raise MissingPackageError(what, name=error.name) from None
     return distributions.PrivacyLossDistribution(
         probabilities.DensePLDPmf(
             loss.interval, loss.first, loss.masses.copy(), loss.infinite_mass, True

@@ -3,6 +3,9 @@
 A message names the argument, the value, the allowed range and the next thing to try.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ShuffledpError(Exception):
     """Base of all exceptions raised on purpose; catch it to catch them all."""
@@ -62,3 +65,15 @@ class PlanWarning(UserWarning):
 
 class MissingPackageError(ShuffledpError, ModuleNotFoundError):
     """An optional package that this function needs is not installed; the message names it."""
+
+
+@contextmanager
+def needing(package: str, purpose: str, requirement: str) -> Iterator[None]:
+    """Raise `MissingPackageError` for an import that lacks a package: what to install for what."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        what = f"{purpose} needs {package}: run pip install '{requirement}'"
+        raise MissingPackageError(what, name=package) from None

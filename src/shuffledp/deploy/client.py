@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.entropy import KEY_BYTES, Entropy, draw_below
-from shuffledp.core.errors import DataError, MissingPackageError
+from shuffledp.core.errors import DataError, needing
 from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Keeper, Layout
 from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys, split
@@ -322,13 +322,8 @@ class Client(Keeper):
         if self.is_done:
             return Answer(self._fact("answer"))
         self._kept_to_send()  # raises before any server is asked for keys
-        try:
+        with needing("httpx", "sending", "httpx"):
             from shuffledp.deploy.remote import Server, fetch_keys
-        except ModuleNotFoundError as error:
-            if error.name != "httpx":
-                raise
-            what = "sending needs one more package: run pip install httpx"
-            raise MissingPackageError(what, name=error.name) from None
         task, patience = self.task, patience_seconds
         with (
             Server(task, task.shuffler_url, "shuffler", patience_seconds=patience) as shuffler,

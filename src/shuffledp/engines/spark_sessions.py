@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from shuffledp.core import errors
-from shuffledp.core.errors import MissingPackageError, ParameterError, ShuffledpError
+from shuffledp.core.errors import MissingPackageError, ParameterError, ShuffledpError, needing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,11 +42,8 @@ def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
     MissingPackageError
         If pyspark is not installed, or Java is missing or older than 17.
     """
-    try:
+    with needing("pyspark", "Apache Spark", "shuffledp[spark]"):
         from pyspark.sql import SparkSession
-    except ModuleNotFoundError as error:
-        what = "Apache Spark needs pyspark: run pip install 'shuffledp[spark]'"
-        raise MissingPackageError(what, name=error.name) from None
     found = SparkSession.getActiveSession()
     if found is None:
         require_java()

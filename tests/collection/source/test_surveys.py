@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from shuffledp.collection.source.surveys import surveys
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import MissingPackageError
 
 
 @pytest.mark.parametrize(("name", "num_users"), [("fair", 6366), ("anes96", 944)])
@@ -32,5 +32,5 @@ def test_without_statsmodels_the_error_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "statsmodels"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "statsmodels", None)
-    with pytest.raises(DataError, match=r"pip install 'shuffledp\[datasets\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'shuffledp\[datasets\]'"):
         next(surveys())

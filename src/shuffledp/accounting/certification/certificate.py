@@ -14,7 +14,7 @@ from types import ModuleType
 
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_delta, require_non_negative
-from shuffledp.core.errors import MissingPackageError, OutOfRegimeError, PrecisionError
+from shuffledp.core.errors import OutOfRegimeError, PrecisionError, needing
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 
@@ -66,14 +66,8 @@ def _require_certifiable(
     """Return the ball arithmetic, if the bound's method applies and has a certificate."""
     from shuffledp.amplification.registry import applicable_methods
 
-    try:
+    with needing("flint", "a certificate", "shuffledp[certify]"):
         from shuffledp.accounting.certification import balls
-    except ModuleNotFoundError as error:
-        if error.name != "flint":
-            raise
-        raise MissingPackageError(
-            "certificates need python-flint: run pip install 'shuffledp[certify]'", name="flint"
-        ) from None
     if bound.method not in balls.CERTIFIABLE:
         raise OutOfRegimeError(
             f"method {bound.method!r} has no certificate; account with one of "

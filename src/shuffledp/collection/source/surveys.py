@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import needing
 
 
 class Survey(NamedTuple):
@@ -48,12 +48,6 @@ def surveys() -> Iterator[Survey]:
 
 def _column(survey: str, column: str) -> Any:
     """Return a column of a survey in statsmodels."""
-    try:
+    with needing("statsmodels", "a survey for the demo", "shuffledp[datasets]"):
         module = importlib.import_module(f"statsmodels.datasets.{survey}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "statsmodels":
-            raise
-        raise DataError(
-            "the surveys come with statsmodels: run pip install 'shuffledp[datasets]'"
-        ) from None
     return module.load_pandas().data[column]

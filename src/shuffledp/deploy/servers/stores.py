@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from shuffledp.core.errors import MissingPackageError, OutputError
+from shuffledp.core.errors import OutputError, needing
 from shuffledp.core.files import sync_folder
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.servers.settings import replace_file
@@ -28,11 +28,8 @@ def open_store(folder: Path, url: str | None, layout: Layout, *, collection: byt
     """Open the store in a folder, or in the PostgreSQL database of a URL."""
     if url is None:
         return Database(folder / f"{layout.kind.split()[0]}.db", layout, collection=collection)
-    try:
+    with needing("psycopg", "a PostgreSQL database", "shuffledp[postgresql]"):
         from shuffledp.deploy.servers.postgres import PostgresDatabase
-    except ModuleNotFoundError as error:
-        what = "a PostgreSQL database needs psycopg: run pip install 'shuffledp[postgresql]'"
-        raise MissingPackageError(what, name=error.name) from None
     return PostgresDatabase(url, layout, collection=collection)
 
 
@@ -90,11 +87,8 @@ class BatchObjects:
     """An object a batch; credentials come from the environment, as for S3's own tools."""
 
     def __init__(self, url: str) -> None:
-        try:
+        with needing("obstore", "storing batches as objects", "shuffledp[s3]"):
             import obstore
-        except ModuleNotFoundError as error:
-            what = "batches as objects need obstore: run pip install 'shuffledp[s3]'"
-            raise MissingPackageError(what, name=error.name) from None
         self._api = obstore
         # It raises both its own errors and Python's.
         self._errors = (obstore.exceptions.BaseError, OSError, ValueError)

@@ -38,7 +38,7 @@ from shuffledp.core.arrays import Booleans, Floats, Integers
 from shuffledp.core.checks import require_at_least, require_open_unit
 from shuffledp.core.compiled import one_thread
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import MissingPackageError, OutOfRegimeError
+from shuffledp.core.errors import OutOfRegimeError, needing
 from shuffledp.core.progress import Progress
 from shuffledp.core.reports import read_only
 from shuffledp.estimation.post_processing import nearest_with_sum
@@ -330,16 +330,10 @@ def predicted_laws(
     if learnable.size <= 1:
         laws[:, learnable[0] if learnable.size else int(np.argmax(tally))] = 1.0
         return laws
-    try:
+    with needing("sklearn", "learning", "shuffledp[attacks]"):
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.model_selection import GridSearchCV, StratifiedKFold
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sklearn":
-            raise
-        raise MissingPackageError(
-            "learning needs scikit-learn: run pip install 'shuffledp[attacks]'", name="sklearn"
-        ) from None
     kept = np.isin(released, learnable)
     people = int(kept.sum())
     seed = int(entropy.words(1)[0] >> np.uint64(33))
