@@ -399,11 +399,12 @@ EXPECTED: Final = (HTTPException, ClientDisconnect, ShuffledpError)
 
 def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> Response:
     """Return an error as one line of JSON; an error of the server is also reported."""
-    status, message, wait = 500, "the server made a mistake, which its log shows", "1"
+    status, message = 500, "the server made a mistake, which its log shows"
+    headers = dict(_ANY_PAGE)
     match error:
         case HTTPException():
             status, message = error.status_code, error.detail
-            wait = (error.headers or {}).get("retry-after", wait)
+            headers |= error.headers or {}
         case ClientDisconnect():
             status, message = 400, "the request was cut short"
         case ProtocolError():
@@ -411,7 +412,8 @@ def refusal(error: Exception, on_failure: Callable[[ShuffledpError], None]) -> R
         case ShuffledpError():
             on_failure(error)
             status, message = 503, "the server cannot save anything just now: try again"
-    headers = _ANY_PAGE | ({"retry-after": wait} if status in _COME_BACK else {})
+    if status in _COME_BACK:
+        headers.setdefault("retry-after", "1")
     return JSONResponse({"error": " ".join(message.split())}, status_code=status, headers=headers)
 
 

@@ -21,7 +21,7 @@ import httpx
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
@@ -146,8 +146,7 @@ def console_app(
     by_id = {each.task.task_id.hex(): each for each in watched}
 
     async def overview(request: Request) -> Response:
-        if refused := _refusal(request, token):
-            return refused
+        _require_visitor(request, token)
         page = request.query_params.get("page", "1")
         first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 and int(page) else 0
         shown = watched[first : first + AT_ONCE]
@@ -164,8 +163,7 @@ def console_app(
         return page_of("overview.html", facts, has_charts=True)
 
     async def task(request: Request) -> Response:
-        if refused := _refusal(request, token):
-            return refused
+        _require_visitor(request, token)
         name = request.path_params["name"]
         if name not in by_id:
             raise HTTPException(404, f"there is no task {name!r} here: see {CONSOLE}")
@@ -191,11 +189,11 @@ def require_own_visitor(request: Request) -> None:
         raise HTTPException(403, "this page is for its own machine alone, or needs a token")
 
 
-def _refusal(request: Request, token: str) -> Response | None:
-    """Return the refusal of a request without the token, if any; without a token see above."""
+def _require_visitor(request: Request, token: str) -> None:
+    """Raise for a request without the token, or without one unless it is from this machine."""
     if not token:
         require_own_visitor(request)
-        return None
+        return
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     try:
         given = b64decode(text).partition(b":")[2] if scheme.lower() == "basic" else b""
@@ -203,9 +201,7 @@ def _refusal(request: Request, token: str) -> Response | None:
         given = b""
     if not hmac.compare_digest(given, token.encode()):
         challenge = {"www-authenticate": 'Basic realm="shuffledp console", charset="UTF-8"'}
-        what = "This needs the console's token as the password."
-        return PlainTextResponse(what, status_code=401, headers=challenge)
-    return None
+        raise HTTPException(401, "this needs the console's token as the password", challenge)
 
 
 def _is_loopback(host: str) -> bool:
