@@ -422,13 +422,8 @@ def _demand_shares(
 def _columns_of(law: ExactLaw, reports: Reports) -> NDArray[np.int64]:
     """Return the column of the channel that each report stands for."""
     data = np.concatenate([law.columns.data, reports.data])
-    width = data.dtype.itemsize * math.prod(data.shape[1:])
-    rows = np.zeros((len(data), -(-width // 8) * 8), dtype=np.uint8)
-    rows[:, :width] = np.ascontiguousarray(data).reshape(len(data), -1).view(np.uint8)
-    words = rows.view(np.uint64)
-    keys, number = np.unique(
-        words[:, 0] if words.shape[1] == 1 else words, axis=0, return_inverse=True
-    )
+    rows = data.reshape(len(data), -1).view(np.uint8)
+    keys, number = np.unique(rows.view(f"V{rows.shape[1]}").ravel(), return_inverse=True)
     num_columns = law.columns.num_reports
     demand(len(keys) == num_columns, f"{law} draws reports that report_columns does not list")
     column_of = np.empty(num_columns, dtype=np.int64)
