@@ -103,9 +103,6 @@ class PrivateKeys:
         wanted = (terms.analyzer_mail_key, terms.analyzer_identity_key)
         return (self.mail_key, self.identity_key) == wanted
 
-    def __repr__(self) -> str:
-        return f"PrivateKeys(identity_key={self.identity_key.hex()})"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
