@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 import shuffledp as sdp
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web.console import CONSOLE, Watched, console_app
-from shuffledp.deploy.web.pilot import Together
+from shuffledp.deploy.web.pilot import together
 from shuffledp.deploy.web.planner import planner_app
 from shuffledp.deploy.web.survey import Survey, survey_app
 from shuffledp.deploy.web.task_state import TaskState
@@ -93,7 +93,7 @@ def main() -> None:
     survey = survey_app(Survey(tasks=(ill, ways), owner="Institute of Work, Springfield"))
     places = [(CONSOLE, console_app([watched])), ("/", survey)]
     ports = {listening.getsockname()[1]: places, other.getsockname()[1]: [("/", planner_app())]}
-    server = http.make_server(Together.of(ports))
+    server = http.make_server(together(ports))
     threading.Thread(target=server.run, args=([listening, other],), daemon=True).start()
     url = http.url_of(listening)
     of_task = f"{url}{CONSOLE}/{ways.task_id.hex()}"
