@@ -2,6 +2,8 @@
 
 import json
 import stat
+from dataclasses import replace
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -15,6 +17,7 @@ from shuffledp import (
 )
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.servers import http_server
+from shuffledp.network.graph import Graph
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.peer_runner import read_node_values, value_of_one
 from shuffledp.peers.preparing import (
@@ -98,6 +101,11 @@ def test_laziness_stays_below_one():
     assert nearest_laziness(1.0 - 1e-9) == 65535 / 65536
 
 
+def path_of(num_nodes, labels=None):
+    graph = Graph.from_edges(list(pairwise(range(num_nodes))))
+    return replace(graph, labels=labels)
+
+
 def write(folder, **columns):
     path = folder / "t.csv"
     pl.DataFrame(columns).write_csv(path)
@@ -106,23 +114,23 @@ def write(folder, **columns):
 
 def test_rows_are_nodes_where_nobody_is_named(tmp_path):
     table = write(tmp_path, answer=["yes", "no", "no", "yes"])
-    found = read_node_values(YES_NO, table, "answer", labels=None, num_nodes=4)
+    found = read_node_values(YES_NO, table, "answer", graph=path_of(4))
     assert found == {0: 0, 1: 1, 2: 1, 3: 0}
     with pytest.raises(DataError, match="4 rows and the graph 5 nodes"):
-        read_node_values(YES_NO, table, "answer", labels=None, num_nodes=5)
+        read_node_values(YES_NO, table, "answer", graph=path_of(5))
 
 
 def test_rows_are_found_by_name(tmp_path):
     table = write(tmp_path, id=["c", "a"], answer=["yes", "no"])
     names = ("a", "b", "c")
-    found = read_node_values(YES_NO, table, "answer", labels=names, num_nodes=3, id_column="id")
+    found = read_node_values(YES_NO, table, "answer", graph=path_of(3, names), id_column="id")
     assert found == {2: 0, 0: 1}
     with pytest.raises(DataError, match="'c' in column 'id', who is no node"):
-        read_node_values(YES_NO, table, "answer", labels=("a", "b"), num_nodes=2, id_column="id")
+        read_node_values(YES_NO, table, "answer", graph=path_of(2, ("a", "b")), id_column="id")
 
 
 def test_tables_of_nodes_are_read_as_all_tables(tmp_path):
-    table, options = tmp_path / "t.csv", {"labels": ("a", "b"), "num_nodes": 2, "header": False}
+    table, options = tmp_path / "t.csv", {"graph": path_of(2, ("a", "b")), "header": False}
     table.write_text("a!1,5\nb!2,5\n")
     asked = [Mean(low=0, high=9), table, "column_2"]
     ways = options | {"id_column": "column_1", "csv_separator": "!"}
@@ -134,19 +142,19 @@ def test_tables_of_nodes_are_read_as_all_tables(tmp_path):
 
 def test_numbers_name_nodes_of_a_graph_without_names(tmp_path):
     table = write(tmp_path, id=["2", "0"], answer=["yes", "no"])
-    found = read_node_values(YES_NO, table, "answer", labels=None, num_nodes=3, id_column="id")
+    found = read_node_values(YES_NO, table, "answer", graph=path_of(3), id_column="id")
     assert list(found) == [2, 0]
 
 
 def test_nobody_has_two_rows(tmp_path):
     table = write(tmp_path, id=["a", "a"], answer=["yes", "no"])
     with pytest.raises(DataError, match="hold one identifier"):
-        read_node_values(YES_NO, table, "answer", labels=("a", "b"), num_nodes=2, id_column="id")
+        read_node_values(YES_NO, table, "answer", graph=path_of(2, ("a", "b")), id_column="id")
 
 
 def test_every_question_reads_its_columns(tmp_path):
     table = write(tmp_path, x=[0.5, 1.0], y=[0.0, 0.0], word=["a", "b"], set=["a;b", "b"])
-    options = {"labels": None, "num_nodes": 2}
+    options = {"graph": path_of(2)}
     number = read_node_values(Mean(low=0, high=1), table, "x", **options)
     assert number == {0: 0.5, 1: 1.0}
     vector = read_node_values(VectorMean(names=("x", "y"), norm_bound=1.0), table, None, **options)
@@ -165,7 +173,7 @@ def test_large_tables_come_in_blocks(tmp_path):
     pl.DataFrame({"answer": ["no"] * (size - 1) + ["yes"], "word": ["a"] * size}).write_parquet(
         table
     )
-    options = {"labels": None, "num_nodes": size}
+    options = {"graph": path_of(size)}
     found = read_node_values(YES_NO, table, "answer", **options)
     assert (len(found), found[0], found[size - 1]) == (size, 1, 0)
 

@@ -247,8 +247,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
         console.print_facts([*facts, ("terms", read.digest().hex())])
         names, question = {user or 0: ""}, asked.question
         if is_many:
-            known: dict[str, Any] = {"labels": edges.labels, "num_nodes": edges.num_users}
-            many = read_node_values(question, **table, **known, **ways)
+            many = read_node_values(question, **table, graph=edges, **ways)
             names = {node: edges.name_of(node) for node in sorted(many)}
         elif store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")

@@ -40,21 +40,19 @@ def read_node_values(
     table: Path,
     column: str | None,
     *,
-    labels: Sequence[str] | None,
-    num_nodes: int,
+    graph: Graph,
     id_column: str | None = None,
     **ways: Any,
 ) -> NodeValues:
-    """Read the values of nodes from a table in which each row is one user.
+    """Read the values of a graph's nodes from a table in which each row is one user.
 
     Without a column of labels the row number, from 0, is the node's number, so that there must be
     one row per node. ``ways`` of reading as in `open_column`.
     """
     opened = open_column(table, column, question, **ways)
-    nodes: Sequence[int] = range(num_nodes)
+    nodes: Sequence[int] = range(graph.num_users)
     if id_column is not None:
-        known = map(str, range(num_nodes)) if labels is None else labels
-        number_of = {label: number for number, label in enumerate(known)}
+        number_of = {graph.name_of(node): node for node in nodes}
         ids = read_ids(table, id_column, **ways)
         for label in ids:
             if label not in number_of:
@@ -63,10 +61,10 @@ def read_node_values(
                     f"{table.name} names {named}: leave the row out, or see its spelling"
                 )
         nodes = [number_of[label] for label in ids]
-    elif opened.num_users != num_nodes:
+    elif opened.num_users != graph.num_users:
         raise DataError(
-            f"{table.name} has {opened.num_users:,} rows and the graph {num_nodes:,} nodes: name "
-            "the column of labels with --id, or give one row a node, in the nodes' order"
+            f"{table.name} has {opened.num_users:,} rows and the graph {graph.num_users:,} nodes: "
+            "name the column of labels with --id, or give one row a node, in the nodes' order"
         )
     return dict(zip(nodes, np.concatenate(list(opened.blocks())), strict=True))
 
