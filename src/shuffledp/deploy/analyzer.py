@@ -163,13 +163,13 @@ class Analyzer(Keeper):
         how = self._task_id, self._record_size, self._shuffler_key
         batch = Batch.decode(data, *how, has_dummies=has_dummies)
         self._require_keys(batch)
-        query = "SELECT number, root FROM batches WHERE number = ? OR root = ?"
-        known = self._store.rows(query, (batch.number, batch.root))
-        if any(tuple(each) != (batch.number, batch.root) for each in known):
-            what = "its number or its records were taken before, with others: there are two"
-            raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
         codec, ledger = self.task.asked.codec, None
         with self._store.transaction():
+            query = "SELECT number, root FROM batches WHERE number = ? OR root = ?"
+            known = self._store.rows(query, (batch.number, batch.root))
+            if any(tuple(each) != (batch.number, batch.root) for each in known):
+                what = "its number or its records were taken before, with others: there are two"
+                raise Fault.SHUFFLER.error(f"batch {batch.number}: {what}", Reason.CONFLICT)
             if self.task.num_slots > 1 and len({record[0] for record in batch.records}) > 1:
                 what = f"batch {batch.number} has records under several keys, so nobody knows how "
                 raise Fault.SHUFFLER.error(f"{what}many devices each part is of")

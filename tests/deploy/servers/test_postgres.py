@@ -7,7 +7,18 @@ import psycopg
 import pytest
 
 from deploy.databases import server, url_for
-from deploy.roles import OVER, TASK, analyzer_for, at, shuffler_for, upload
+from deploy.make_vectors import make_task
+from deploy.roles import (
+    FEW,
+    OVER,
+    TASK,
+    analyzer_for,
+    at,
+    batch_of,
+    record,
+    shuffler_for,
+    upload,
+)
 from deploy.steps import advance, take
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.added_dummies import newest_handed_out
@@ -105,6 +116,23 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         (done,) = advance(other, at(0, OVER))
         assert slow.settle(state, written) == done
         assert other.counts() == {"accepted": 4}
+
+
+def test_two_analyzers_that_take_a_batch_at_once_find_the_same(tmp_path, url):
+    """One that asked before the other had counted would add the batch to itself."""
+    task = make_task(**FEW)  # of which two reports are too few
+    data = batch_of(task, [record(b"\0", task) for _ in range(2)])
+    with analyzer_for(task, tmp_path, database=url) as one:
+        with analyzer_for(task, tmp_path, database=url) as other:
+            begin = other._store.transaction
+
+            def late():
+                assert one.take(data) is None
+                return begin()
+
+            other._store.transaction = late
+            assert other.take(data) is None
+        assert (one.kept(), one.taken()) == ([1], {})
 
 
 @pytest.mark.parametrize(
