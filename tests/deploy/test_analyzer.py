@@ -116,6 +116,16 @@ def test_a_shuffler_that_misbehaves_is_noticed(tmp_path, what):
         assert caught.value.fault is Fault.SHUFFLER
 
 
+def test_a_batch_waits_for_its_key(tmp_path):
+    """Otherwise all its reports would count as unopened, and the shuffler would forget them."""
+    data = batch_of(TASK, [record(b"\0") for _ in range(3)])
+    with analyzer_for(TASK, tmp_path, opening_keys={8: SEALING["analyzer"]}) as analyzer:
+        with pytest.raises(ProtocolError, match="key 9, which is not here, and no others"):
+            analyzer.take(data)
+        analyzer.replace_keys({9: SEALING["analyzer"]})
+        assert analyzer.take(data).reports.num_reports == 3
+
+
 def test_a_batch_is_spent_once_and_before_it_is_said(tmp_path):
     ledger = tmp_path / "ledger.json"
     save_ledger(Ledger(epsilon=3.0, delta=1e-6), ledger)

@@ -214,12 +214,14 @@ class Analyzer(Keeper):
         )
 
     def _require_keys(self, batch: Batch) -> None:
-        """Raise if dummies cannot be distinguished from records that do not open."""
-        missing = {record[0] for record in batch.records} - self._keys.keys()
-        if missing and batch.num_dummies:
+        """Raise if nothing opens, or dummies cannot be distinguished from what does not open."""
+        used = {record[0] for record in batch.records}
+        missing = used - self._keys.keys()
+        if missing and (batch.num_dummies or missing == used):
             numbers = ", ".join(map(str, sorted(missing)))
+            so = "so nobody knows which are dummies" if batch.num_dummies else "and no others"
             what = f"batch {batch.number} has records sealed to key {numbers}, which is not here, "
-            what += "so nobody knows which are dummies: put that key back, and start again"
+            what += f"{so}: put that key back, and start again"
             raise Fault.ANALYZER.error(what, Reason.UNKNOWN)
 
     def _with_reports(self, batch: Batch, own: list[Part]) -> list[Part]:
