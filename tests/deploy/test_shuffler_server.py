@@ -4,12 +4,15 @@ import asyncio
 import json
 import resource
 import sys
+from dataclasses import replace
 
 import httpx
 
 from deploy.roles import DAY, OVER, at, sent
 from deploy.steps import advance, take
 from deploy.watching import asked, number_of, readiness
+from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.core.errors import OutputError
 from shuffledp.deploy import shuffler_server as serving
 from shuffledp.deploy.messages import Answer
@@ -173,3 +176,28 @@ def test_a_batch_that_cannot_be_written_is_opened_once_and_written_when_it_can(m
         asyncio.run(asyncio.wait_for(scenario(shuffler), 120))
         assert shuffler.batch(1).size == 3
     assert (failed, opened) == ([1, 1, 1], [True])
+
+
+def test_a_batch_waits_for_a_ledger_that_is_gone_and_uploads_do_not(make, tmp_path, capsys):
+    task, settings, _ = make()
+    settings = replace(settings, ledger=tmp_path / "ledger.json")
+
+    async def scenario(shuffler):
+        watch = ShufflerWatch(shuffler)
+        release = serving._release_batches(shuffler, watch, lambda: at(0, OVER), 0.001)
+        running = asyncio.ensure_future(release)
+        while not watch.problems:
+            await asyncio.sleep(0.01)
+        watch.stored(0.0, 0)  # an upload does not hide it
+        assert "there is no such file" in watch.reason()
+        save_ledger(Ledger(epsilon=9.0, delta=1e-6), settings.ledger)
+        while watch.problems:
+            await asyncio.sleep(0.01)
+        running.cancel()
+
+    with open_shuffler(settings) as shuffler:
+        take(shuffler, sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
+        asyncio.run(asyncio.wait_for(scenario(shuffler), 120))
+        assert shuffler.batch(1).size == 3
+    events = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert events == ["batch_closed", "store_failed", "batch_sealed", "store_works"]

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
 from shuffledp.deploy.servers import http_server as http
@@ -372,8 +372,10 @@ async def _release_batches(
                 opened = {}
             if seen is not None:
                 watch.tick(seen)
-        except OutputError as error:  # a full disk: each step can be done again
-            watch.store_failed(error)
+        except ShuffledpError as error:  # a full disk, no ledger: each step can be done again
+            watch.look("batches", str(error), failed="store_failed")
+        else:
+            watch.look("batches", "", works="store_works")
         await asyncio.sleep(tick_seconds)
 
 

@@ -153,7 +153,7 @@ class Watch:
 
     def reason(self) -> str:
         """Return the reason why the server is not ready, in one line; empty if it is ready."""
-        return " ".join("; ".join(dict(self.problems).values()).split())
+        return " ".join("; ".join(dict.fromkeys(dict(self.problems).values())).split())
 
     def look(self, subject: str, reason: str, *, failed: str = "", works: str = "") -> None:
         """Store the reason why the server is not ready, or none; log an event if this changes."""
