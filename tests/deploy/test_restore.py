@@ -51,11 +51,11 @@ def test_a_backup_is_verified_and_everything_is_counted_once(make, tmp_path, cap
         shuffler.forget(2)
         assert list(destroy_finished(shuffler, settings.sealing_keys)) == [0, 1]
     shutil.rmtree(store)
-    store.mkdir()
+    shutil.copytree(analyzer_settings.store, store)  # another role's
     status, said = verified()
     assert status == 2
-    assert "holds no store: put the backup back there" in said
-    assert list(store.iterdir()) == []
+    assert "holds no store of the shuffler: put its backup back there" in said
+    assert not (store / "shuffler.db").exists()
     # The same backup once more: by now the keys are gone, and what waits is noise.
     shutil.rmtree(store)
     shutil.copytree(tmp_path / "backup", store)
@@ -136,6 +136,9 @@ def test_results_and_the_ledger_are_compared_with_the_analyzers_store(make, tmp_
     status, (only,) = verified()
     assert status == 2
     assert "batch 2: the ledger has spent it and the store does not know it" in only
+    (analyzer_settings.store / "results" / "2").mkdir()
+    (analyzer_settings.store / "results" / "1.old").mkdir()
+    assert "batch 2: it has a result and the store does not know it" in verified()[1][0]
 
 
 def test_restore_does_nothing_but_verify(capsys):

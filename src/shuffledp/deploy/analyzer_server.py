@@ -155,19 +155,19 @@ def analyzer_service(
                     watch.store_failed(error)
                 except ShuffledpError as error:  # the shuffler is away: it will come back
                     watch.shuffler_away(str(error))
-                watch.tick(len(_batches_in(results)))
+                watch.tick(len(batches_in(results)))
                 await asyncio.sleep(settings.poll_seconds)
 
         async def index(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
-            found = {"batches": _batches_in(results), "kept": sorted(watch.kept)}
+            found = {"batches": batches_in(results), "kept": sorted(watch.kept)}
             return JSONResponse({**found, "refused": watch.refusals})
 
         async def file(request: Request) -> Response:
             http.require_signed(request, task, task.operator_key)
             number, name = request.path_params["number"], request.path_params["name"]
             path = results / str(number) / name
-            if number not in _batches_in(results) or name not in FILES or not path.is_file():
+            if number not in batches_in(results) or name not in FILES or not path.is_file():
                 raise HTTPException(404, f"there is no file {name!r} of batch {number}")
             return http.data_of(path.read_bytes())
 
@@ -204,6 +204,7 @@ async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: Anal
         await asyncio.to_thread(shuffler.forget, number)
 
 
-def _batches_in(results: Path) -> list[int]:
+def batches_in(results: Path) -> list[int]:
     """Return the numbers of batches with results."""
-    return sorted(int(path.name) for path in results.glob("[0-9]*") if path.is_dir())
+    found = (path for path in results.glob("[0-9]*") if path.is_dir())
+    return sorted(int(path.name) for path in found if path.name.isdecimal())

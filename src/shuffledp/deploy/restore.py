@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer
-from shuffledp.deploy.analyzer_server import open_analyzer
+from shuffledp.deploy.analyzer_server import batches_in, open_analyzer
 from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch, sealed_size
 from shuffledp.deploy.remote import FILES, value_at
@@ -24,19 +23,14 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 
     A store that does not open, or is of another task, raises; nothing is changed.
     """
-    if settings.database is None and not any(settings.store.glob("*.db")):
-        raise DataError(f"{settings.store} holds no store: put the backup back there")
-    with opened(settings) as server:
-        if isinstance(settings, ShufflerSettings):
-            return _verify_shuffler(server, settings)
-        return _verify_analyzer(server, settings)
-
-
-def opened(settings: ShufflerSettings | AnalyzerSettings) -> Any:
-    """Return the shuffler or the analyzer of a file of settings, opened as for serving."""
+    role = "shuffler" if isinstance(settings, ShufflerSettings) else "analyzer"
+    if settings.database is None and not (settings.store / f"{role}.db").is_file():
+        raise DataError(f"{settings.store} holds no store of the {role}: put its backup back there")
     if isinstance(settings, ShufflerSettings):
-        return open_shuffler(settings)
-    return open_analyzer(settings)
+        with open_shuffler(settings) as shuffler:
+            return _verify_shuffler(shuffler, settings)
+    with open_analyzer(settings) as analyzer:
+        return _verify_analyzer(analyzer, settings)
 
 
 def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[str, list[str]]:
@@ -71,11 +65,17 @@ def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[st
 
 def _verify_analyzer(analyzer: Analyzer, settings: AnalyzerSettings) -> tuple[str, list[str]]:
     """Check that each taken batch has its result and its entry in the ledger, and vice versa."""
-    taken, wrong = analyzer.taken(), []
+    taken, wrong, results = analyzer.taken(), [], settings.store / "results"
     for number, root in taken.items():
-        if fault := _result_fault(settings.store / "results" / str(number), root):
+        if fault := _result_fault(results / str(number), root):
             again = "if the shuffler still has it, it is taken again for nothing"
             wrong.append(f"batch {number}: {fault}; {again}")
+    wrong += [
+        f"batch {number}: it has a result and the store does not know it: the store is older, and "
+        "repeated reports of that batch would be counted again"
+        for number in batches_in(results)
+        if number not in taken
+    ]
     if settings.ledger is not None:
         try:
             wrong += _ledger_faults(analyzer, taken, open_ledger(settings.ledger))
