@@ -7,6 +7,7 @@ import pytest
 from deploy.watching import number_of, readiness
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
+from shuffledp.cli.main import main
 from shuffledp.composition.release import StatedRelease
 from shuffledp.core.errors import BudgetError, DataError
 from shuffledp.deploy.analyzer_server import AnalyzerWatch, analyzer_service
@@ -58,3 +59,12 @@ def test_refused_batches_are_tried_again_when_settings_are_read_again(make, monk
         watch.refused(5, BudgetError("spent"))
         reload()()
         assert watch.refusals == {}
+
+
+def test_a_check_reads_all_that_the_server_reads(make, tmp_path, capsys):
+    _, _, settings = make()
+    command = ["serve", "analyzer", "--check", "--config", str(tmp_path / "task" / "analyzer.toml")]
+    assert main(command) == 0
+    settings.identity_key.unlink()
+    assert main(command) == 2
+    assert "cannot read" in capsys.readouterr().err

@@ -90,19 +90,16 @@ def _serve_role(
     settings = kind.read(config)
     if instance and (role == "analyzer" or settings.database is None):
         raise click.UsageError("--instance is for a shuffler whose settings name a database")
-    if is_check:
-        from shuffledp.deploy.restore import opened
-
-        with opened(settings):
-            click.echo(f"{config} and its task are sound, and the store opens")
-        return
     hold: Any  # a server imports nothing of the other
     if role == "shuffler":
         from shuffledp.deploy.shuffler_server import shuffler_service as hold
     else:
         from shuffledp.deploy.analyzer_server import analyzer_service as hold
     with hold(lambda: kind.read(config).of_instance(instance), accept_clock=accept_clock) as held:
-        serve_until_told(held, say_url)
+        if is_check:
+            click.echo(f"{config} and its task are sound, and the store opens")
+        else:
+            serve_until_told(held, say_url)
 
 
 @cli.command(epilog="Example: shuffledp planner")

@@ -201,3 +201,10 @@ def test_keys_that_are_not_those_of_the_list_are_refused(make):
             keys_of(each, task)
         assert destroy_key(folder, 0)
         assert 0 not in keys_of(each, task)
+    (folder / "0.key").write_text("no key")
+    with pytest.raises(DataError, match=r"0\.key holds no key of 32 bytes"):
+        keys_of(each, task)
+    (folder / "0.key").unlink()
+    (folder / "0.key").symlink_to("nowhere")
+    with pytest.raises(DataError, match=r"cannot read .*0\.key: No such file"):
+        keys_of(each, task)

@@ -229,8 +229,9 @@ def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
 
 def _key_of(path: Path) -> bytes:
     """Return the 32 bytes of a key, which the file has in hexadecimal."""
+    data = bytes_of(path)
     try:
-        key = bytes.fromhex(bytes_of(path).decode("ascii").strip())
+        key = bytes.fromhex(data.decode("ascii").strip())
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
