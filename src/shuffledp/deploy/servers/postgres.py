@@ -74,7 +74,7 @@ class PostgresDatabase:
         return self._is_leader
 
     def wipe_log(self) -> None:
-        """Do nothing: the log is the server's, and has only texts sealed to destroyed keys."""
+        """Do nothing: the log is the server's, and has dummies and held records; see the docs."""
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return the number of rows that it changed."""
