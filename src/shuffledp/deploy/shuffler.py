@@ -487,7 +487,10 @@ class Shuffler(Keeper):
                 self._drop_reports(gone)
                 self._count({(state.last_epoch, name): each for name, each in counted.items()})
         self._store.wipe_log()
-        return self.batch(state.number)
+        settled = self.batch(state.number)
+        if settled.state == "fetched":  # another process was faster, and this one wrote it again
+            self._batches.delete(state.number)
+        return settled
 
     def _hold(self, held: Held, epoch: int) -> None:
         """Keep these records, and no others, for the next batch."""

@@ -107,7 +107,8 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         take(slow, b"".join(bodies), at(0))
         (state,) = slow.closed(at(0, OVER))
         held, _, pages = slow.to_open(state)
-        written = slow.write(state, held, starmap(open_texts, pages))
+        opened = list(starmap(open_texts, pages))
+        written = slow.write(state, held, opened)
         cut()
         with pytest.raises(OutputError):
             other.closed(at(0, OVER))
@@ -116,6 +117,10 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         (done,) = advance(other, at(0, OVER))
         assert slow.settle(state, written) == done
         assert other.counts() == {"accepted": 4}
+        other.forget(1)
+        assert slow.write(state, held, opened) == written
+        assert slow.settle(state, written).state == "fetched"
+        assert list(tmp_path.glob("*.sdp")) == []  # what was forgotten stays so
 
 
 def test_two_analyzers_that_take_a_batch_at_once_find_the_same(tmp_path, url):
