@@ -73,6 +73,15 @@ def test_a_link_leads_to_the_ledger_itself(path):
     assert open_ledger(path).total == SMALL * 1
 
 
+def test_two_names_of_a_ledger_are_not_two_budgets(path):
+    os.link(path, path.parent / "other.json")
+    for each in (path, path.parent / "other.json"):
+        with pytest.raises(OutputError, match=r"json has another name .*, so nothing was spent"):
+            spend(each, SMALL)
+    path.unlink()
+    assert len(spend(path.parent / "other.json", SMALL).entries) == 1
+
+
 def test_permissions_stay(path):
     path.chmod(0o640)
     spend(path, SMALL)

@@ -125,6 +125,9 @@ def spend(
         raise _no_file(target)
     with _locked(target):
         before = _read(target)
+        if target.stat().st_nlink > 1:  # who spends under another name would not see it
+            what = f"{target} has another name (a hard link), which would keep the old ledger"
+            raise OutputError(f"{what}, so nothing was spent: remove one, or make a symbolic link")
         after = before.spend(releases, note=note, key=key)
         if after is not before:
             _replace(target, after)
