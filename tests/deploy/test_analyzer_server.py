@@ -1,15 +1,18 @@
 """An analyzer as a server: what it says of itself."""
 
+import asyncio
 import json
 
 import pytest
 
+from deploy.roles import TASK, analyzer_for, batch_of, record
 from deploy.watching import number_of, readiness
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.cli.main import main
 from shuffledp.composition.release import StatedRelease
-from shuffledp.core.errors import BudgetError, DataError
+from shuffledp.core.errors import BudgetError, DataError, OutputError
+from shuffledp.deploy import analyzer_server as serving
 from shuffledp.deploy.analyzer_server import AnalyzerWatch, analyzer_service
 from shuffledp.deploy.servers import http_server
 
@@ -68,3 +71,24 @@ def test_a_check_reads_all_that_the_server_reads(make, tmp_path, capsys):
     settings.identity_key.unlink()
     assert main(command) == 2
     assert "cannot read" in capsys.readouterr().err
+
+
+def test_a_batch_that_the_shuffler_lost_does_not_hold_up_later_ones(tmp_path):
+    left = [1, 2]
+
+    class Shuffler:
+        def sealed(self):
+            return list(left)
+
+        def batch(self, number):
+            if number == 1:
+                raise OutputError("its file is gone")
+            return batch_of(TASK, [record(b"\0") for _ in range(3)], number=number)
+
+        def forget(self, number):
+            left.remove(number)
+
+    with analyzer_for(TASK, tmp_path) as analyzer:
+        with pytest.raises(OutputError, match="its file is gone"):
+            asyncio.run(serving._take(analyzer, Shuffler(), tmp_path, AnalyzerWatch()))
+        assert (analyzer.taken().keys(), left) == ({2}, [1])

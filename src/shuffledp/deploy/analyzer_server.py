@@ -188,10 +188,15 @@ async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: Anal
     """Fetch and publish the shuffler's batches, and let it forget them."""
     sealed = await asyncio.to_thread(shuffler.sealed)
     watch.shuffler_answered()
+    failed: ShuffledpError | None = None
     for number in sealed:
         if number in watch.refusals:
             continue
-        data = await asyncio.to_thread(shuffler.batch, number)
+        try:
+            data = await asyncio.to_thread(shuffler.batch, number)
+        except ShuffledpError as error:  # of this batch only, perhaps: later ones need not wait
+            failed = error
+            continue
         try:
             folder = results / str(number)
             num_reports = await asyncio.to_thread(publish, analyzer, data, folder)
@@ -202,6 +207,8 @@ async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: Anal
             continue
         watch.published(number, num_reports)
         await asyncio.to_thread(shuffler.forget, number)
+    if failed is not None:
+        raise failed
 
 
 def batches_in(results: Path) -> list[int]:
