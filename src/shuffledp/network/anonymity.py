@@ -7,7 +7,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack
 
 import numpy as np
 
-from shuffledp.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_epsilon, least_over
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.bound import Bound
 from shuffledp.core.dummies import DummyLaw
@@ -89,6 +89,7 @@ class Hiding:
 
         An epsilon that is ``known`` to hold is not searched for again.
         """
+        by_eigenvalues = () if self.bounds.method == "exact" else (_BY_EIGENVALUES,)
         bound = network_walk_epsilon(
             profile,
             overlaps=self.overlaps,
@@ -96,12 +97,16 @@ class Hiding:
             with_lower=with_lower,
             **terms,
         )
+        if terms.get("dummies") is not None:
+            # Dummies ignore the values: what holds without them holds with them.
+            without = self.epsilon(profile, known=known, with_lower=False, **_bare(terms))
+            bound = replace(bound, assumptions=bound.assumptions + by_eigenvalues)
+            return least_over([bound, without], bound.lower)
         enough = min(bound.upper, known)
         weighed = min(self._weighed_epsilon(profile, 1.0, enough, terms), enough)
         if weighed < bound.upper:
             lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
             bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
-        by_eigenvalues = () if self.bounds.method == "exact" else (_BY_EIGENVALUES,)
         return replace(bound, assumptions=bound.assumptions + by_eigenvalues)
 
     def epsilon_of_share(
@@ -111,6 +116,8 @@ class Hiding:
         users = self._weighings(profile, terms)[-1].hidden_best(share)
         overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
         found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
+        if terms.get("dummies") is not None:
+            return min(found.upper, self.epsilon_of_share(profile, share, **_bare(terms)))
         return min(found.upper, self._weighed_epsilon(profile, share, found.upper, terms))
 
     def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
@@ -223,6 +230,11 @@ class Weighing:
             part = max(group.size // _PART, 1)
             pending += [group[part:], group[:part]]
         return np.empty(0, np.int64)
+
+
+def _bare(terms: Terms) -> Terms:
+    """Return the same terms without dummies."""
+    return {**terms, "dummies": None}
 
 
 def _low(bounds: PositionBounds) -> Floats:
