@@ -18,6 +18,7 @@ from shuffledp.accounting.certification.balls import (
     enumerated_delta,
     enumeration_work,
     floor_of_lower,
+    law_delta,
     outward,
     up_to,
 )
@@ -118,6 +119,15 @@ def test_the_integral_against_all_outcomes(method, profile, num_users, epsilon):
         found = _integral(atoms, num_users, epsilon, smoothing)
         assert found.contains(exact)
         assert 0 < found.rad() < width * exact
+
+
+def test_where_an_integral_leaves_a_doubt_outcomes_are_listed(monkeypatch):
+    monkeypatch.setattr(balls, "_FEW_OPERATIONS", 1e3)
+    monkeypatch.setattr(balls, "contour_delta", lambda *_, **__: arb(0, 1))
+    atoms = _kept("clones", any_randomizer(1.0))
+    assert 1e3 < enumeration_work(len(atoms), 30) < 1e4
+    assert law_delta(atoms, 30, arb(0.3), 0).rad() > 0.9
+    assert law_delta(atoms, 30, arb(0.3), 1).rad() < 1e-40
 
 
 def test_the_integral_of_a_law_that_is_not_symmetric():

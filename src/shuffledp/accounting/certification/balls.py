@@ -51,7 +51,7 @@ GUARD_BITS = 64
 # epsilon, about.
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 
-# Most ball operations, some half a minute; laws that need fewer than the second are listed.
+# Most ball operations, some half a minute; laws that need fewer than the second are listed at once.
 MOST_OPERATIONS, _FEW_OPERATIONS = 1e8, 3e6
 
 # Counts of operations stop here.
@@ -164,7 +164,8 @@ def method_delta(
 def law_delta(atoms: Sequence[Atom], num_users: int, epsilon: arb, level: int) -> arb:
     """Enclose (B) for a law, by listing where that is quick."""
     kept = tuple(atom for atom in atoms if not atom[0].is_zero())
-    if enumeration_work(len(kept), num_users) <= _FEW_OPERATIONS:
+    most = min(_FEW_OPERATIONS * 10**level, MOST_OPERATIONS)  # later integrals take longer
+    if enumeration_work(len(kept), num_users) <= most:
         return enumerated_delta(kept, num_users, epsilon)
     return contour_delta(kept, num_users, epsilon, SMOOTHINGS[level], exponent=80.0 + 20.0 * level)
 
