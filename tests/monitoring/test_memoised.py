@@ -1,4 +1,6 @@
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, FingerprintError, ParameterError
+from shuffledp.core.errors import DataError, FingerprintError, OutputError, ParameterError
 from shuffledp.monitoring import memoised
 from shuffledp.monitoring.memoised import MemoisedReports
 from shuffledp.randomizers import make_randomizer
@@ -134,3 +136,31 @@ def test_another_law_or_value_is_refused(tmp_path):
         state.report(5)
     with pytest.raises(ParameterError, match="code = -1 is below 0"):
         state.report(-1)
+
+
+def test_a_state_that_cannot_be_written(tmp_path):
+    with pytest.raises(OutputError, match="cannot write"):
+        MemoisedReports(tmp_path / "none" / "state", LAW)
+
+
+def law_of_linked_reports(history, p, q):
+    """The law of one user's three reports, by all draws for three values."""
+    law = {}
+    for draws in itertools.product(range(3), repeat=3):
+        mass = math.prod(p if draw == value else q for value, draw in enumerate(draws))
+        reports = tuple(draws[value] for value in history)
+        law[reports] = law.get(reports, 0.0) + mass
+    return law
+
+
+def test_linked_reports_hide_values_but_not_which_periods_share_one():
+    p, q = 0.5, 0.25
+    histories = list(itertools.product(range(3), repeat=3))
+    laws = [law_of_linked_reports(each, p, q) for each in histories]
+    for (i, first), (j, second) in itertools.combinations(enumerate(histories), 2):
+        shared = [[each.index(value) for value in each] for each in (first, second)]
+        if shared[0] == shared[1]:
+            worst = max(laws[i][each] / laws[j][each] for each in laws[i])
+            assert worst <= (p / q) ** len(set(first)) * (1 + 1e-12)
+        else:  # such as 0, 1, 0 and 0, 1, 2, which change in the same periods
+            assert laws[i].keys() != laws[j].keys()

@@ -16,7 +16,7 @@ import numpy as np
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, FingerprintError, ShuffledpError
+from shuffledp.core.errors import DataError, FingerprintError, OutputError, ShuffledpError
 from shuffledp.core.files import sync_folder, write_new
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import CategoryRandomizer
@@ -41,6 +41,8 @@ class MemoisedReports:
         If the file is damaged: it is never replaced.
     FingerprintError
         If it is of another law.
+    OutputError
+        If it cannot be written, as where there is no such folder, or are no hard links.
 
     Notes
     -----
@@ -48,8 +50,9 @@ class MemoisedReports:
     that a device that is stopped at any moment goes on with the same reports or has sent none.
     Processes that start at once share the draws of the first.
 
-    An adversary who links a user's reports learns *when* a report changed, hence that the value
-    did: epsilon0 for each distinct value is between histories that change in the same periods.
+    An adversary who links a user's reports learns *when* a report changed or came back, hence that
+    the value did: epsilon0 for each distinct value is between histories in which the same periods
+    share a value. Between others, such as a, b, a and a, b, c, there is no limit.
 
     Examples
     --------
@@ -90,12 +93,15 @@ def _write(path: Path, reports: Reports) -> None:
     text = json.dumps({"fingerprint": reports.fingerprint, "reports": reports.data.tolist()})
     partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
-        write_new(partial, text.encode("ascii"), mode=0o600)
-        with suppress(FileExistsError):  # another process was first: its draws count
-            os.link(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(path.parent)
+        try:
+            write_new(partial, text.encode("ascii"), mode=0o600)
+            with suppress(FileExistsError):  # another process was first: its draws count
+                os.link(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _read(path: Path, randomizer: CategoryRandomizer) -> Reports:

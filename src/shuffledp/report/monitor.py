@@ -151,8 +151,8 @@ def dummy_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
     if math.isfinite(found.epsilon0_per_answer):
         linked = (
             f"epsilon0 <= {rounded(found.epsilon0_per_answer, up=True)} for each distinct value "
-            "that a user ever has, between histories that change in the same periods; whoever sees "
-            "whose reports are whose sees when they change"
+            "that a user ever has, between histories in which the same periods share a value; "
+            "whoever sees whose reports are whose sees which periods do"
         )
     return [
         (
