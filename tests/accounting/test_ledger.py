@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracles import profiles
 from shuffledp.accounting.calibration import largest_epsilon0
 from shuffledp.accounting.ledger import Ledger, LedgerEntry, conversion_cost
+from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
@@ -84,6 +85,10 @@ def test_adaptive_ledgers_let_a_little_less_through():
     spent = Ledger(epsilon=1.0, delta=1e-6).spend(DAILY * 1000).spent
     assert spent.method == "renyi filter"
     assert any("chosen in the light" in sentence for sentence in spent.assumptions)
+    stated = StatedRelease(epsilon=0.01, delta=1e-9)
+    for ledger in (Ledger(epsilon=1.0, delta=1e-6), Ledger(epsilon=0.1, delta=1e-8)):
+        assert set(SHUFFLE_ASSUMPTIONS) < set(ledger.cost(DAILY).assumptions)
+        assert not set(SHUFFLE_ASSUMPTIONS) & set(ledger.cost(stated).assumptions)
 
 
 def test_a_first_small_release_costs_no_more_than_its_local_loss():

@@ -405,3 +405,15 @@ def test_a_delta_next_to_one_composes_nothing(monkeypatch, profile, num_users):
 def test_epsilon_at_a_delta_that_rounds_to_one(release, delta):
     bound = (release * 2).epsilon(delta)
     assert bound.lower == 0.0 < bound.upper
+
+
+@pytest.mark.parametrize("epsilon0", [1e-300, 1e-200, 1000.0])
+def test_losses_whose_squares_or_exponentials_are_no_doubles(epsilon0):
+    stated, shuffled = (
+        StatedRelease(epsilon=epsilon0),
+        ShuffledRelease(epsilon0=epsilon0, num_users=9),
+    )
+    for release in (stated, shuffled):
+        upper = (release * 3).epsilon(1e-6).upper
+        assert upper <= 3 * epsilon0
+        assert Ledger(epsilon=2e3, delta=1e-6).spend(release).spent.upper <= epsilon0

@@ -42,6 +42,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.composition import composition as composed
 from shuffledp.composition.composition import Composable, Composition, Release
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
@@ -437,7 +438,8 @@ def _assumptions(rule: str, *spendings: Composable) -> tuple[str, ...]:
     """Return the assumptions of a filter, and the releases that it counts."""
     releases = [release for each in spendings for release, _ in each.parts]
     told = dict.fromkeys(text for release in releases for text in release.assumptions)
-    return (composed.SAME_USERS[0], rule, *told)
+    shuffled = any(isinstance(release, ShuffledRelease) for release in releases)
+    return (*(SHUFFLE_ASSUMPTIONS if shuffled else ()), composed.SAME_USERS[0], rule, *told)
 
 
 def _adaptive_cost(releases: Composable, delta: float, order: float) -> Bound:

@@ -312,6 +312,9 @@ _FAR_LOSS = 500.0
 # Least interval, in deviations of the sum.
 _FINEST = 4e-6
 
+# Squares of smaller intervals lose their accuracy.
+_LEAST_INTERVAL = 1e-140
+
 
 def _part(loss: PrivacyLoss, count: int) -> Part:
     # Below the range of normal doubles products lose digits: an upper law is raised to it.
@@ -414,6 +417,8 @@ def _common_interval(curves: Curves, deviations: Sequence[float], ratio: float) 
     total = math.fsum(count * mu * mu for count, mu in zip(counts, deviations, strict=True))
     # Some thirty deviations must fit into a transform.
     interval = math.sqrt(total) * max(ratio / math.sqrt(sum(counts)), _FINEST)
+    if interval < _LEAST_INTERVAL:
+        raise PrecisionError(f"losses of about {interval:.3g} are too small: add them up instead")
     largest = max(range(len(counts)), key=lambda number: counts[number] * deviations[number])
     if (highest := curves[largest][0].highest) < 1e5 * interval:  # also makes it finite
         # A loss of exactly the highest, as of randomized response, then is on the lattice.

@@ -34,6 +34,9 @@ _TAIL, _ACCURACY = 1e-6, 1e-3
 
 _SMALLEST = 1e-290
 
+# Losses outside have squares or exponentials beyond the doubles.
+_LEAST, _MOST = 1e-100, 700.0
+
 
 def renyi_without_failure(release: Release, order: float) -> float:
     """Return a bound on the Renyi divergence of neighbours when no stated guarantee fails."""
@@ -86,8 +89,8 @@ def renyi_divergence(curve: HockeyStickCurve, order: float) -> float:
     deviation = value_at(curve.forward, 0.0).upper * math.sqrt(2.0 * math.pi)
     if deviation == 0.0 or curve.highest == 0.0:
         return 0.0
-    if math.isinf(curve.highest):
-        return math.inf
+    if not _LEAST < curve.highest < _MOST:  # no integral of doubles: the largest loss is a bound
+        return curve.highest
     # Where the integrand has fallen by e^-72, were the loss Gaussian.
     dense = min(curve.highest, (order * deviation + 12.0) * deviation)
     # Chords add d^2 / 6 to the variance.
