@@ -20,14 +20,8 @@ SEED = 3
 
 
 def plan_of(randomizer=None, **how):
-    return sdp.plan(
-        sdp.Categories(LABELS),
-        num_users=NUM_USERS,
-        epsilon0=2.0,
-        delta=1e-8,
-        randomizer=randomizer,
-        **how,
-    )
+    how = {"num_users": NUM_USERS, "epsilon0": 2.0, "delta": 1e-8, **how}
+    return sdp.plan(sdp.Categories(LABELS), randomizer=randomizer, **how)
 
 
 @pytest.fixture(scope="module")
@@ -180,18 +174,37 @@ def test_every_kind_of_report_passes_through(session, name, tmp_path):
     plan = plan_of(name)
     reports = spark.randomize(frame_of(session), "value", plan, id_column="id", seed=SEED)
     drawn = on_one_machine(plan, np.arange(NUM_USERS) % 20, key_of(SEED))
-    wanted = sdp.estimate(drawn, plan).to_json_dict()
+    path = tmp_path / "reports.parquet"
+    sdp.collection.write_reports(path, [drawn], plan.randomizer, collected_by="simulation")
+    wanted = sdp.estimate(path, plan).to_json_dict()
     assert spark.estimate(reports, plan).to_json_dict() == wanted
     assert spark.estimate(spark.shuffle(reports, num_files=2), plan).to_json_dict() == wanted
-    # As files of one machine hold them.
-    path = tmp_path / "reports.parquet"
-    sdp.collection.write_reports(path, [drawn], plan.randomizer)
-    assert spark.estimate(session.read.parquet(str(path)), plan).to_json_dict() == wanted
+    # As files of one machine hold them, whose origin Spark does not read.
+    alike = spark.estimate(session.read.parquet(str(path)), plan).to_json_dict()
+    assert alike == sdp.estimate(drawn, plan).to_json_dict()
     # As files of Spark are read on one machine, and by its workers.
     folder = tmp_path / "shuffled"
     spark.shuffle(reports, num_files=2).write.parquet(str(folder))
     for engine in (map, spark.Workers().map):
         assert sdp.estimate(folder, plan, engine=engine).to_json_dict() == wanted
+
+
+@pytest.mark.slow
+def test_reports_made_on_spark_name_their_law_and_origin(session, tmp_path):
+    """In a frame, shuffled, and stored: a plan of less epsilon0 would promise less epsilon."""
+    plan, other = plan_of(), plan_of(epsilon0=1.0)
+    reports = spark.randomize(frame_of(session), "value", plan, id_column="id")
+    spark.shuffle(reports).write.parquet(str(tmp_path / "kept"))
+    stored = session.read.parquet(str(tmp_path / "kept"))
+    for frame in (reports, spark.shuffle(reports), stored):
+        assert spark.estimate(frame, plan).collected_by == "table"
+        with pytest.raises(DataError, match="another law"):
+            spark.estimate(frame, other)
+    assert sdp.estimate(tmp_path / "kept", plan).collected_by == "table"
+    with pytest.raises(ParameterError, match="another law"):
+        sdp.estimate(tmp_path / "kept", other)
+    with pytest.raises(DataError, match="pass the plan"):
+        sdp.collection.open_reports(tmp_path / "kept")
 
 
 @pytest.mark.slow

@@ -129,23 +129,30 @@ def write_reports(
     first = next(made, None)
     if first is None:
         raise DataError("there are no reports to write: randomize at least one value")
-    facts = {
+    facts = facts_of(randomizer, labels, collected_by)
+    facts |= {} if num_users is None else {"num_users": num_users}
+    with writing(Path(path)):
+        source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
+        source.sink_parquet(Path(path), metadata={METADATA_KEY: json.dumps(facts)})
+
+
+def facts_of(
+    randomizer: LocalRandomizer, labels: tuple[str, ...] | None, collected_by: str
+) -> dict[str, Any]:
+    """Return what is stored with reports: their law, answers and origin."""
+    return {
         "fingerprint": randomizer.fingerprint,
         "randomizer": randomizer.name,
         "law": repr(randomizer),
         "collected_by": collected_by,
         "shuffledp_version": __version__,
         **({} if labels is None else {"answers": _digest(labels)}),
-        **({} if num_users is None else {"num_users": num_users}),
     }
-    with writing(Path(path)):
-        source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
-        source.sink_parquet(Path(path), metadata={METADATA_KEY: json.dumps(facts)})
 
 
 def reports_writer(path: Path, plan: Plan, **how: Any) -> Callable[[Iterator[Reports]], None]:
     """Return a sink of shuffled reports that writes them to a Parquet file."""
-    randomizer, labels = plan.randomizer, _answers(plan)
+    randomizer, labels = plan.randomizer, answers_of(plan)
     return lambda stream: write_reports(path, stream, randomizer, labels=labels, **how)
 
 
@@ -220,15 +227,18 @@ def open_reports(
         )
     source = tables.open_source(files[0], COLUMN, **ways)
     facts = _facts(files[0])
-    if not (fingerprint := facts.get("fingerprint")):
-        if plan is None:
-            raise DataError(
-                f"{files[0].name} does not say which law made its reports: it was not written by "
-                "shuffledp run --save-reports or write_reports; pass the plan"
-            )
-        fingerprint = plan.randomizer.fingerprint
-    prepare = _preparing(source, missing, plan, is_ours="fingerprint" in facts)
-    asked = None if plan is None or (labels := _answers(plan)) is None else _digest(labels)
+    is_ours = "fingerprint" in facts and "stored_by" not in facts
+    if plan is not None:
+        fingerprint = str(facts.get("fingerprint", plan.randomizer.fingerprint))
+    elif is_ours:
+        fingerprint = str(facts["fingerprint"])
+    else:
+        raise DataError(
+            f"{files[0].name} does not say which law made its reports: it was not written by "
+            "shuffledp run --save-reports or write_reports; pass the plan"
+        )
+    prepare = _preparing(source, missing, plan, is_ours=is_ours)
+    asked = None if plan is None or (labels := answers_of(plan)) is None else _digest(labels)
 
     def pieces() -> Iterator[ReportPiece]:
         for group in _grouped(files):
@@ -248,7 +258,7 @@ def open_reports(
 def _require_alike(file: Path, first: Path, facts: dict[str, Any], asked: str | None) -> None:
     """Raise unless a file is of the law and origin of the first, and on the answers asked for."""
     own = _facts(file)
-    if own.get("fingerprint") != facts.get("fingerprint"):
+    if any(own.get(name) != facts.get(name) for name in ("fingerprint", "stored_by")):
         raise DataError(
             f"{file.name} says another law made its reports than {first.name} does: "
             "estimate from each apart"
@@ -333,7 +343,7 @@ def _facts(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _answers(plan: Plan) -> tuple[str, ...] | None:
+def answers_of(plan: Plan) -> tuple[str, ...] | None:
     """Return the answers that reports are about by place, or None for numbers and for texts."""
     labels = plan.question.labels
     return None if plan.question.has_rounds or len(labels) < 2 else labels

@@ -16,7 +16,14 @@ import numpy as np
 from shuffledp.collection import dummies as added
 from shuffledp.collection.counting import added_up, in_batches
 from shuffledp.collection.plan import Plan, require_plan
-from shuffledp.collection.report_files import COLUMN, METADATA_KEY, as_encoded, from_frame
+from shuffledp.collection.report_files import (
+    COLUMN,
+    METADATA_KEY,
+    answers_of,
+    as_encoded,
+    facts_of,
+    from_frame,
+)
 from shuffledp.collection.result import Result
 from shuffledp.collection.run import Collected, drawn_by_users
 from shuffledp.collection.run import estimate as estimated
@@ -55,7 +62,8 @@ def estimate(
     ----------
     frame : DataFrame
         Frame with a column ``report``, one row a report, as ``shuffledp.collection.open_reports``
-        reads it from files, or as made by `randomize`.
+        reads it from files, or as made by `randomize`. Its column names law and origin of the
+        reports only if Spark made them: of others the plan's law, and users' devices, are assumed.
     plan : Plan
         Plan of the reports.
     num_users : int, optional
@@ -71,7 +79,7 @@ def estimate(
     Raises
     ------
     DataError
-        If a row holds no report of the plan's randomizer.
+        If a row holds no report of the plan's randomizer, or if the frame names another law.
 
     Notes
     -----
@@ -83,7 +91,16 @@ def estimate(
     found = _counted(frame, plan)
     told = added.told_users(plan.dummies, None, num_users)
     found = added.less_dummies(found, plan.dummies, num_users=told)
-    by = frame.schema[COLUMN].metadata.get(METADATA_KEY, {}).get("collected_by", "devices")
+    facts = frame.schema[COLUMN].metadata.get(METADATA_KEY, {})
+    by = facts.get("collected_by", "devices")
+    made = facts_of(plan.randomizer, answers_of(plan), by)
+    if any(
+        facts.get(name, made.get(name)) != made.get(name) for name in ("fingerprint", "answers")
+    ):
+        raise DataError(
+            "the frame holds reports of another law than the plan's, or on other answers: give the "
+            "plan that they were made under"
+        )
     given = Collected(found, by, (drawn_by_users(plan.randomizer),), what="estimate")
     return estimated(given, plan, num_users=num_users, **options)
 
@@ -182,8 +199,7 @@ def run(
         )
     by = "table" if seed is None else "simulation"
     if sink is not None:
-        told = {METADATA_KEY: {"collected_by": by}}  # `open_reports` reads it
-        sink(shuffle(reports).withMetadata(COLUMN, told))
+        sink(shuffle(reports))
     notes = (_HELD,) if seed is None else ()
     number = None if seed is None else int(seed)
     return estimated(

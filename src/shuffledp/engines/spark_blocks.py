@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.plan import Plan, require_plan
 from shuffledp.collection.questions.question import require_column
-from shuffledp.collection.report_files import COLUMN, to_frame
+from shuffledp.collection.report_files import (
+    COLUMN,
+    METADATA_KEY,
+    answers_of,
+    facts_of,
+    to_frame,
+)
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.collection.source.columns import Column, cautions_of_missing
 from shuffledp.collection.source.tables import Source, require_users
@@ -104,7 +110,10 @@ def prepared(  # noqa: PLR0917  # as its two callers
     kind = as_column(nobody, plan.randomizer, plan.question.labels).type
     schema = StructType([StructField(COLUMN, from_arrow_type(kind))])
     drawn = blocks.applyInArrow(_with_key(_report, key, context.broadcast(terms)), schema)
-    return drawn, num_users, cautions
+    facts = facts_of(plan.randomizer, answers_of(plan), "table" if seed is None else "simulation")
+    # Shuffled and stored with the column; `open_reports` reads it.
+    told = {METADATA_KEY: {**facts, "stored_by": "spark"}}
+    return drawn.withMetadata(COLUMN, told), num_users, cautions
 
 
 def _names(
