@@ -1,8 +1,11 @@
 """Folders forced to disk, where that can be done."""
 
+import os
+
 import pytest
 
 from shuffledp.core import files as durable_files
+from shuffledp.core.errors import DataError
 
 
 def test_where_folders_cannot_be_opened_they_are_left_alone(tmp_path, monkeypatch):
@@ -13,3 +16,11 @@ def test_where_folders_cannot_be_opened_they_are_left_alone(tmp_path, monkeypatc
 def test_a_folder_that_is_not_there_is_noticed(tmp_path):
     with pytest.raises(FileNotFoundError):
         durable_files.sync_folder(tmp_path / "nowhere")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_is_read_is_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name, reason in {"pipe": "a pipe or a device", "": "a folder", "x": "no such"}.items():
+        with pytest.raises(DataError, match=reason):
+            durable_files.require_file(tmp_path / name)

@@ -29,5 +29,6 @@ def write_new(path: Path, data: bytes, *, mode: int) -> None:
 def require_file(path: Path) -> None:
     """Raise `DataError` unless there is a file of that name."""
     if not path.is_file():
-        reason = "it is a folder" if path.is_dir() else "there is no such file"
+        what = "folder" if path.is_dir() else "pipe or a device: copy what it holds to a file"
+        reason = f"it is a {what}" if path.exists() else "there is no such file"
         raise DataError(f"cannot read {path}: {reason}")
