@@ -139,7 +139,7 @@ def write_reports(
 def facts_of(
     randomizer: LocalRandomizer, labels: tuple[str, ...] | None, collected_by: str
 ) -> dict[str, Any]:
-    """Return what is stored with reports: their law, answers and origin."""
+    """Return the metadata of stored reports: law, answers and origin."""
     return {
         "fingerprint": randomizer.fingerprint,
         "randomizer": randomizer.name,

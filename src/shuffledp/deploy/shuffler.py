@@ -370,8 +370,7 @@ class Shuffler(Keeper):
         query = f"SELECT id, sealed FROM reports_{epoch:d} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
         last = b""
         while rows := self._store.rows(query, (last, PAGE)):
-            infos = (messages.outer_info(self._task_id, epoch, report_id) for report_id, _ in rows)
-            texts = list(zip(infos, (sealed for _, sealed in rows), strict=True))
+            texts = [(messages.outer_info(self._task_id, epoch, each), text) for each, text in rows]
             yield self.task.seal, key, texts
             last = rows[-1][0]
 
