@@ -600,6 +600,14 @@ def test_errors_at_other_targets_are_those_of_plans_for_them():
     assert points[2][1][0] == plan.expected_standard_error
 
 
+def test_errors_at_other_targets_keep_the_limit_on_epsilon0():
+    asked = {"num_users": 10_000, "delta": 1e-6, "max_epsilon0": 1.0}
+    plan = sdp.plan(sdp.Categories(["a", "b", "c"]), epsilon=1.0, **asked)
+    assert plan.binding == "max_epsilon0"
+    found = [errors[0] for _, errors in plan.errors_by_epsilon()]
+    assert found == [plan.expected_standard_error] * 5
+
+
 def test_a_plan_without_a_target_has_no_errors_at_others():
     plan = sdp.plan(sdp.Categories(["a", "b"]), num_users=100, epsilon0=1.0, delta=1e-6)
     assert plan.errors_by_epsilon() == ()

@@ -88,6 +88,9 @@ def test_statements_count_on_nobody_where_the_shuffler_adds_dummies():
     shufflers, users = (privacy_statement(collected(text, 2.0)) for text in (SHUFFLERS, USERS))
     assert dict(shufflers.facts)["Users"] == "any number, whatever the others send"
     assert dict(users.facts)["Users"] == "1,000"
+    assert dict(shufflers.facts)["Gap"].endswith(", whatever the others send")
+    assert ", whatever the others send; the gap" in dict(shufflers.paragraphs)["How sharp this is."]
+    assert "whatever the others send" not in dict(users.facts)["Gap"]
     assert shufflers.headline.endswith("for each of 1,000 users")
     exception = dict(shufflers.paragraphs)["The exception."]
     assert "for anyone at all has a chance below 1 in 1,000" in exception  # 1,000 users times 1e-6

@@ -74,6 +74,14 @@ def test_text_lists_every_choice(binary_plan):
     assert "with a trusted curator" in text
 
 
+def test_others_at_the_limit_on_epsilon0_spend_at_most_the_target():
+    how = {"num_users": 10_000, "epsilon": 1.0, "delta": 1e-7, "max_epsilon0": 2.0}
+    _, rows = plan_table(sdp.plan(sdp.Categories(["yes", "no"]), **how))
+    chosen, *others = rows[: len(RANDOMIZERS)]
+    assert float(chosen[-1]) < 0.5
+    assert {each[-1] for each in others} == {"<= 1"}
+
+
 def test_html_is_one_table_without_scripts(binary_plan):
     html = binary_plan._repr_html_()
     assert html.count("<table>") == 1

@@ -6,6 +6,7 @@ the target, and the estimators state which randomizer then has the least error.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -271,9 +272,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         both = (self, *(() if self.runner_up is None else (self.runner_up,)))
-        # A plan with dummies is compared under its limit on epsilon0.
-        is_limited = self.is_compared and self.binding == "max_epsilon0"
-        limit = self.asked_epsilon0 if is_limited else LARGEST_EPSILON0
+        limit = self.asked_epsilon0 if self.binding == "max_epsilon0" else LARGEST_EPSILON0
         found = []
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
             target = Target(self.num_users, epsilon, self.target_delta, self._repeated, limit)
@@ -434,6 +433,14 @@ def plan(  # noqa: PLR0913  # one keyword an option
     plans = [
         _planned(each, target, shuffling, randomizer, epsilon0, laws=laws) for each in variants
     ]
+    if target.dummies == "best" and question.has_rounds:  # fewer rounds may do without dummies
+        alone = replace(target, dummies="none")
+        with suppress(InfeasibleTargetError):  # if more users are needed, for all of them
+            plans += [
+                _planned(each, alone, shuffling, randomizer, epsilon0, laws=laws)
+                for each in question.variants(with_dummies=False)
+                if each not in variants
+            ]
     best = plans[0] if len(plans) == 1 else min(plans, key=choices.found_share)
     found = replace(best, frequency=frequency, dishonest=liars)
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)

@@ -132,6 +132,11 @@ def plan_table(plan: Plan) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         both = [error, at_frequency] if frequent and at_frequency is not None else [error]
         return [error_text(plan, each) for each in both] + [sampling] * is_compared
 
+    def cost(choice: Any) -> str:
+        if reached > 0.99 * plan.target_epsilon:
+            return target
+        return rounded(reached, up=True) if choice is plan else f"<= {target}"
+
     headings = ["", "epsilon0", "bytes", "standard error", "epsilon"]
     if is_compared:
         headings = ["", "epsilon0", "error", *filter(None, [frequent]), "sampling", "epsilon"]
@@ -142,9 +147,7 @@ def plan_table(plan: Plan) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
             rounded(each.randomizer.epsilon0, up=True),
             *([] if is_compared else [f"{each.randomizer.num_report_bytes:,}"]),
             *errors(each.expected_standard_error, plan.frequent_error(each)),
-            rounded(reached, up=True)
-            if each is plan and reached <= 0.99 * plan.target_epsilon
-            else target,
+            cost(each),
         )
         for each in choices
     ]
@@ -155,11 +158,11 @@ def plan_table(plan: Plan) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     ):
         error = model.standard_error_at_same_epsilon
         texts = errors(error, error if at_frequency is None else at_frequency)
-        cost = rounded(model.epsilon_for_same_error, up=True)
+        same_error = rounded(model.epsilon_for_same_error, up=True)
         same = [f"same error {short if is_compared else name}", *blank, own]
         rows += [
             (name, *blank, *texts, target),
-            (*same, *[""] * (len(headings) - len(same) - 1), cost),
+            (*same, *[""] * (len(headings) - len(same) - 1), same_error),
         ]
     return tuple(headings), rows
 

@@ -68,6 +68,9 @@ TOGETHER = "the shuffler and the analyst together would see every answer"
 #: Text for the mean of a group whose interval is the whole range.
 TOO_SMALL = "too small for a statement"
 
+#: Condition of a guarantee that counts on no other user.
+WHATEVER = ", whatever the others send"
+
 _LIKELY = "with probability 0.95 at least"
 # Only the result of a search that is over knows whether its rounds had room for all.
 _UNLESS = ", unless too many prefixes have more"
@@ -419,13 +422,14 @@ def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[t
     other, value = "delta", guarantee.delta_upper
     if name == "delta":
         other, value = "epsilon", guarantee.epsilon_upper
-    users = "any number, whatever the others send" if is_for_any else f"{guarantee.num_users:,}"
+    which = WHATEVER if is_for_any else ""
+    users = f"any number{which}" if is_for_any else f"{guarantee.num_users:,}"
     batches = [("users", users)]
     if guarantee.rounds != 1:
         batches = [("rounds", f"{guarantee.rounds:,}"), ("users", f"{users} in the smallest batch")]
     return [
         (name, f"{rounded(bound.upper, up=True, digits=6)} (proved upper bound)"),
-        ("gap", gap_text(bound, name)),
+        ("gap", gap_text(bound, name) + which * (bound.lower is not None)),
         (other, given(value)),
         *batches,
         ("method", bound.method),
