@@ -24,6 +24,22 @@ def test_markdown():
     ]
 
 
+def test_bounds_are_rounded_outwards():
+    class Bounds(Table):
+        def columns(self):
+            return {
+                "epsilon": [1.37787346, 1e-6, float("inf")],
+                "epsilon_lower": [1.37787951, -1e-6, None],
+                "epsilon0": [1.37787346, 2.0, 3.0],
+            }
+
+    assert Bounds().to_markdown().splitlines()[2:] == [
+        "| 1.37788 | 1.37787 | 1.37787 |",
+        "| 1e-06 | -1e-06 | 2 |",
+        "| inf |  | 3 |",
+    ]
+
+
 def test_latex():
     assert Table().to_latex().splitlines() == [
         r"\begin{tabular}{ll}",

@@ -199,7 +199,7 @@ def violated_hypothesis(
 ) -> str | None:
     """Return the hypothesis that a profile does not meet, or None."""
     if profile.family is not RandomizerFamily.OTHER or profile.channel is None:
-        return f"a profile of the family {RandomizerFamily.OTHER.value!r} with a channel matrix"
+        return "a randomizer that states its channel matrix"
     channel = rows_of(profile)
     if channel.epsilon0 > LARGEST_EPSILON0:
         return f"finite log-ratios of at most {LARGEST_EPSILON0:g} in the channel matrix"

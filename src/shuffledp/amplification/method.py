@@ -1,7 +1,7 @@
 """``Method``: one published or proved result, as data that the registry can choose among."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
@@ -52,10 +52,12 @@ class Method:
     name: str
     source: str
     statement: str
-    epsilon: Callable[[LocalProfile, int, float], Enclosure]
-    delta: Callable[..., Enclosure]
+    epsilon: Callable[[LocalProfile, int, float], Enclosure] = field(repr=False)
+    delta: Callable[..., Enclosure] = field(repr=False)
     assumptions: tuple[str, ...] = ()
     automatic: bool = True
     proved_here: bool = False
     is_exact: bool = False
-    violated_hypothesis: Callable[[LocalProfile, int, float | None], str | None] = pure_violation
+    violated_hypothesis: Callable[[LocalProfile, int, float | None], str | None] = field(
+        default=pure_violation, repr=False
+    )

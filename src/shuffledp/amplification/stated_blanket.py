@@ -65,7 +65,7 @@ _SMALLEST_PAIR_MASS = 1e-290
 def violated_hypothesis(profile: LocalProfile, *_: object) -> str | None:
     """Return the hypothesis that the profile does not meet, or None."""
     if profile.family is not RandomizerFamily.OTHER or not profile.blanket:
-        return f"a profile of the family {RandomizerFamily.OTHER.value!r} that states its blanket"
+        return "a randomizer that states its blanket"
     return _nonsense(profile) or pure_violation(profile)
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Frames(Shown):
         return self.to_markdown()
 
     def to_markdown(self) -> str:
-        """Return a table in Markdown; floating-point numbers have six digits.
+        """Return a table in Markdown; numbers have six digits, bounds are rounded outwards.
 
         Examples
         --------
@@ -95,7 +96,7 @@ class Frames(Shown):
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def to_latex(self) -> str:
-        """Return a LaTeX ``tabular``; floating-point numbers have six digits."""
+        """Return a LaTeX ``tabular``; numbers as in `to_markdown`."""
         head, *rows = self._texts(LATEX)
         lines = [head, r"\hline", *rows]
         body = [each if isinstance(each, str) else " & ".join(each) + r" \\" for each in lines]
@@ -104,8 +105,8 @@ class Frames(Shown):
     def _texts(self, escapes: dict[int, str]) -> list[list[str]]:
         """Return names and rows as texts, with special characters escaped."""
         columns = self.to_dict()
-        rows = [list(columns), *zip(*columns.values(), strict=True)]
-        return [[_text(cell).translate(escapes) for cell in row] for row in rows]
+        texts = ([name, *(_text(name, each) for each in cells)] for name, cells in columns.items())
+        return [[each.translate(escapes) for each in row] for row in zip(*texts, strict=True)]
 
 
 LATEX = str.maketrans(
@@ -116,8 +117,11 @@ LATEX = str.maketrans(
 """Special characters of LaTeX, and their replacements."""
 
 
-def _text(cell: object) -> str:
-    """Return a cell as text: a float to six digits, None as the empty text."""
-    if cell is None:
-        return ""
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+def _text(name: str, cell: object) -> str:
+    """Return a cell as text: a float to six digits, of bounds outwards; None as the empty text."""
+    if not isinstance(cell, float):
+        return "" if cell is None else str(cell)
+    if name.endswith(("lower", "upper", "epsilon", "delta")):
+        direction = ROUND_FLOOR if "lower" in name else ROUND_CEILING
+        cell = float(Context(prec=6, rounding=direction).create_decimal(repr(cell)))
+    return f"{cell:.6g}"
