@@ -62,6 +62,16 @@ def test_what_is_wrong_is_refused(wrong):
     assert "Error: " in run(*wrong)
 
 
+def test_commands_show_only_options_that_they_have():
+    def help_of(*name):
+        return CliRunner().invoke(cli, [*name, "--help"]).output
+
+    assert "Spark" not in help_of("attack")
+    assert "On Spark" in " ".join(help_of("run").split())
+    assert "--discover" not in help_of("network", "prepare")
+    assert "--discover" in help_of("task", "create")
+
+
 def test_help_is_the_table():
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
     for entry in (

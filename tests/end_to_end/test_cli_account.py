@@ -111,6 +111,7 @@ def test_a_large_delta_is_warned_about_on_stderr(capsys):
         ([*BASE, "--delta", "1e-6", "--randomizer", "rappor"], "'rappor' is not one of k-rr"),
         ([*BASE, "--delta", "1e-6", "--randomizer", "k-rr"], "domain_size is needed"),
         ([*BASE, "--delta", "1e-6", "--method", "clone"], "did you mean 'clones'"),
+        ([*BASE, "--delta", "1e-6", "--method", "clone"], "feldman-2023-closed, feldman-2021-num"),
         ([*BASE, "--delta", "1e-6", "--method", "erlingsson-small"], "needs"),
         (["account", "--epsilon0", "-1", "--num-users", "9", "--delta", "0.1"], "epsilon0 = -1.0"),
         (["account", "--epsilon0", "1", "--num-users", "0", "--delta", "0.1"], "num_users = 0"),

@@ -124,7 +124,7 @@ def test_a_task_of_the_first_round_among_dummies(invoke, tmp_path):
     status, said, _ = invoke("task", "create", "--plan", saved, "--min-batch", "1", "--out", out)
     assert status == 0, said
     assert "1 of 4; the promise is for all of them together" in said
-    assert "without one epsilon of 4 rounds" in said
+    assert "no shuffler epsilon of 4 rounds" in said
 
 
 def test_the_task_of_the_next_round(invoke, tmp_path):

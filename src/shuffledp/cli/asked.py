@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shuffledp.collection.questions.question import Question
     from shuffledp.collection.source.columns import Column
 
-QUESTION = """
+_QUESTION = """
     --domain A,B,...  Possible answers, at least two; double quotes around one with a comma.
     --domain-file PATH  Text file of possible answers, one a line; with --columns JSON.
     --mean  Ask for the mean of a number in --range.
@@ -32,17 +32,20 @@ QUESTION = """
     --vector A,B,...  Ask for the mean of a vector with these components; needs --norm.
     --norm X  Largest Euclidean norm of a vector.
     --max-answers S  Let people give up to S of the answers, instead of exactly one.
-    --discover  Ask for popular texts that nobody listed; needs --max-bytes.
-    --max-bytes N  With --discover: length of the longest text, in bytes of UTF-8.
-    --most N  With --discover: largest number of texts found, and of prefixes kept in a round; 100
-        by default.
-    --bits N  With --discover: bits added to the prefixes in each round, 4, 8, 12 or 16; by default
-        the number that finds the rarest texts.
+    {search}
     --columns A,B,...  Ask for one answer in each of these columns; --domain-file is then JSON with
         a list of answers for each column.
     --pairs A:B,...|all  With --columns: also estimate the cross-tables of these pairs, or of all,
         and test each for an association.
     """
+_SEARCH = """--discover  Ask for popular texts that nobody listed; needs --max-bytes.
+    --max-bytes N  With --discover: length of the longest text, in bytes of UTF-8.
+    --most N  With --discover: largest number of texts found, and of prefixes kept in a round; 100
+        by default.
+    --bits N  With --discover: bits added to the prefixes in each round, 4, 8, 12 or 16; by default
+        the number that finds the rarest texts."""
+QUESTION = _QUESTION.format(search=_SEARCH)
+QUESTION_OF_ONE_ROUND = _QUESTION.format(search="")
 
 # Number of bins of a distribution where none is stated.
 _USUAL_BINS = 64
@@ -92,7 +95,8 @@ class Asked:
 
     def __init__(self, options: dict[str, Any]) -> None:
         others = (*_BESIDE, *(name for _, name in _PAIRS), "bins")
-        values = taken(options, *_LISTS, *filter(None, _KINDS), *others).items()
+        flags_of = (*_LISTS, *filter(None, _KINDS), *others)
+        values = taken(options, *(each for each in flags_of if each in options)).items()
         given = {name: each for name, each in values if each is not None and each is not False}
         kinds = [name for name in _KINDS if name in given]
         flags = [f"--{name.replace('_', '-')}" for name in kinds]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _MAX_WIDTH = 100
-_LONGEST_LINE = 300
+_LONGEST_LINE = 400
 _SCHEMA_VERSION = 1
 
 

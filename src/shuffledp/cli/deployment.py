@@ -300,7 +300,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     if law is not None:
         facts.append(("without dummies", without_dummies(made.without_dummies())))
     profile = made.asked.randomizer.profile
-    facts.append(("without one", without_shuffler_line(profile, rounds=made.asked.rounds)))
+    facts.append(("no shuffler", without_shuffler_line(profile, rounds=made.asked.rounds)))
     if made.seal != "x25519":
         size = f"{report_size(*made.sizes):,} bytes a report"
         facts.append(("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}"))

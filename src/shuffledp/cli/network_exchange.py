@@ -11,7 +11,7 @@ import click
 import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
-from shuffledp.cli.asked import QUESTION, Asked
+from shuffledp.cli.asked import QUESTION_OF_ONE_ROUND, Asked
 from shuffledp.cli.options import network, options, require_service
 from shuffledp.cli.run import print_estimates
 from shuffledp.cli.serve import say_url
@@ -39,7 +39,7 @@ _RELAY = "url=--relay URL  URL that the relay printed.  [required]"
 @options(
     f"""
     Question:
-    {QUESTION}
+    {QUESTION_OF_ONE_ROUND}
     text=--question TEXT  Wording of the question, which peers show before they ask.  [=]
     Reports:
     {shared.RANDOMIZER}

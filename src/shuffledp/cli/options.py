@@ -207,7 +207,8 @@ def dummy_law(text: str) -> Any:
     try:
         return DummyLaw.from_text(text)
     except ParameterError as error:  # click before 8.4 drops the reason
-        raise click.BadParameter(str(error)) from None
+        hint = "; `shuffledp plan --dummies best --out FILE` finds one for --plan"
+        raise click.BadParameter(f"{error}{hint}") from None
 
 
 def rounds_or_auto(text: str) -> int | str:

@@ -12,7 +12,7 @@ from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, taken
-from shuffledp.cli.shuffles import GROUPING, SHUFFLED, SHUFFLER, take_shuffle
+from shuffledp.cli.shuffles import GROUPING_OF_RUN, SHUFFLED, SHUFFLER, take_shuffle
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE, write_results
 from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
@@ -58,7 +58,7 @@ _READING |= {"truncate": False, **shared.WAYS}
     {shared.DECIMAL}
     {shared.SHOW_VALUES}
     {SHUFFLER}
-    {GROUPING}
+    {GROUPING_OF_RUN}
     {SHUFFLED}
     {shared.ESTIMATING}
     Simulation:

@@ -27,7 +27,7 @@ GROUP_SHUFFLERS = ("mallows", "displacement")
 _OF_GROUPS = {"by", "metric", "radius", "group_size", "groups_graph", "hops", "groups_file"}
 _OF_GROUPS |= {"alpha", "rank_distance", "keep"}
 
-GROUPING = """
+_GROUPING = """
     Groups:
     by=--groups-by A,B  Group people by public columns, such as lat,lon or age.
     --metric [euclidean|haversine|absolute]  Distance between people; by default absolute for one
@@ -40,13 +40,17 @@ GROUPING = """
     --groups-file PATH  File of groups with columns group and member. Groups may overlap and must
         cover everybody.
     id_column=--id COLUMN  Column with the ids that edges or groups use; by default row numbers from
-        0. On Spark required, and the same in every run, such as a primary key.
+        0.{on_spark}
     --alpha FLOAT  Ordinal privacy loss, in nats: largest change of the adversary's log-odds by the
         order within a group. 0 shuffles uniformly, inf moves no report.
     --rank-distance [kendall|hamming|cayley]  Distance between orders in the Mallows model. Only
         kendall keeps reports near their users; with many users it hardly lowers epsilon.
         [default: kendall]
     """
+GROUPING = _GROUPING.format(on_spark="")
+GROUPING_OF_RUN = _GROUPING.format(
+    on_spark=" On Spark required, and the same in every run, such as a primary key."
+)
 
 
 def take_groups(options: dict[str, Any]) -> "tuple[Grouping, float, str]":
@@ -81,7 +85,7 @@ SHUFFLED = """
     laziness=--lazy X  Probability that a report stays where it is in a round, 0 by default; above 0
         on bipartite graphs. Not a model of users who are offline.
     --dummies LAW  Dummies that each user sends for every answer, such as poisson:0.001 for 0.001 on
-        average.
+        average. Other collections have dummies by --plan.
     """
 
 

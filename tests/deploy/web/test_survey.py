@@ -12,7 +12,7 @@ import pytest
 
 import shuffledp as sdp
 from deploy.make_vectors import make_task
-from deploy.roles import BARE, OWN, SMALL
+from deploy.roles import BARE, HIDDEN, OWN, SMALL
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.web.survey import Survey, question_facts, survey_app, texts
 
@@ -113,6 +113,16 @@ def test_promises_are_of_all_questions_together():
     page = got(survey_app(Survey(tasks=tasks))).text
     assert "by a factor of at most 6.69" in page
     assert "for all 2 questions together" in page
+
+
+def test_one_report_is_not_said_to_be_mixed_alone():
+    pages = [
+        got(survey_app(Survey(tasks=(make_task(**each),)))).text
+        for each in (HIDDEN, HIDDEN | {"min_batch": 30})
+    ]
+    assert "The shuffler mixes reports." in pages[0]
+    assert "at least 1 reports" not in pages[0]
+    assert "The shuffler mixes at least 30 reports." in pages[1]
 
 
 def test_a_trial_says_on_the_page_what_does_not_hold():
