@@ -98,7 +98,7 @@ def test_ignored_changes_cost_accuracy_and_not_privacy():
     ("changes", "text"),
     [
         ({}, "1 in 100 million"),
-        ({"delta": 0.01}, "it may fail for somebody"),
+        ({"delta": 0.01}, "they may do so for somebody"),
         ({"delta": 0.0}, "There is none"),
         ({"central": LOCAL}, "There is none"),
     ],

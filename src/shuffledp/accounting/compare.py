@@ -184,7 +184,7 @@ def compare_bounds(
     epsilon : float, optional
         Central epsilon, >= 0: deltas are compared.
     delta : float, optional
-        Failure probability, in (0, 1): epsilons are compared. Give one of the two.
+        Delta, in (0, 1): epsilons are compared. Give one of the two.
     randomizer, domain_size, dimension
         As for ``shuffledp.account``; by default any epsilon0-LDP randomizer.
 

@@ -98,7 +98,7 @@ def account_epsilon(
     num_users : int
         Number n of honest users in the batch, 1 to 1e15.
     delta : float
-        Central failure probability, in [0, 1).
+        Central delta, in [0, 1).
     method : str
         A key of `METHODS`, or ``"best"`` for the smallest sound one.
     with_lower : bool

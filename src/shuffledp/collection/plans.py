@@ -91,7 +91,7 @@ def plan(
     num_users : int
         Number of honest users n whose reports are shuffled together, at least 1.
     delta : float
-        Central failure probability, in (0, 1); well below 1/n.
+        Central delta, in (0, 1); well below 1/n.
     epsilon : float, optional
         Central target in nats, > 0.
     epsilon0 : float, optional

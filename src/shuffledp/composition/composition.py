@@ -150,7 +150,7 @@ class Composable:
         Parameters
         ----------
         delta : float
-            Failure probability, in [0, 1).
+            Delta, in [0, 1).
         with_lower : bool
             False saves the time for the lower end, which is then ``None``.
 

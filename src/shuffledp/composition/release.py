@@ -57,12 +57,12 @@ class StatedRelease(Composable):
     epsilon : float
         Central epsilon in nats, >= 0; kept as ``stated_epsilon``.
     delta : float
-        Failure probability, in [0, 1); kept as ``stated_delta``.
+        Delta, in [0, 1); kept as ``stated_delta``.
 
     Notes
     -----
     Composed as the worst mechanism with this guarantee: with probability delta it reveals
-    everything, otherwise it is binary randomized response (Kairouz, Oh, Viswanath 2017,
+    everything, otherwise it is binary randomized response (Kairouz, Oh, Viswanath 2015,
     arXiv:1311.0776v4, the proof of Theorem 3.3). Lower ends hold for this mechanism.
 
     Examples
@@ -78,7 +78,7 @@ class StatedRelease(Composable):
         "user contributes.",
     )
     _source: ClassVar[str] = (
-        "Kairouz, Oh, Viswanath 2017, arXiv:1311.0776v4: every mechanism with a guarantee is "
+        "Kairouz, Oh, Viswanath 2015, arXiv:1311.0776v4: every mechanism with a guarantee is "
         "post-processing of randomized response that reveals all with probability delta"
     )
 

@@ -66,7 +66,7 @@ def require_positive(name: str, value: SupportsFloat) -> float:
 
 def require_delta(value: SupportsFloat, *, name: str = "delta") -> float:
     """Return ``value`` as a float if it lies in [0, 1), else raise `ParameterError`."""
-    said = "in [0, 1): it is a failure probability, usually far below 1/num_users; try 1e-8"
+    said = "in [0, 1): it is added to every probability, so take it far below 1/num_users; try 1e-8"
     return _between(name, value, 0.0, 1.0, said=said, closed=True)
 
 

@@ -73,7 +73,7 @@ class LocalProfile:
         Local privacy loss in nats, of the exact rational law that is drawn; rounded up. ``inf``
         for reports that are the values themselves, which only dummies can hide.
     delta0 : float
-        Local failure probability; 0 for pure randomizers.
+        Local delta; 0 for pure randomizers.
     participation : float
         Chance, in [delta0, 1], that a report is sent at all, by a coin that ignores the value.
     family : RandomizerFamily

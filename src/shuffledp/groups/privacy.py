@@ -176,7 +176,7 @@ def grouped_epsilon(
     distance : {"kendall", "hamming", "cayley"}
         Rank distance of the Mallows model.
     delta : float
-        Central failure probability, in [0, 1).
+        Central delta, in [0, 1).
     with_lower : bool
         False saves the time for the lower end, which is then ``None``.
 
@@ -306,7 +306,7 @@ def displaced_epsilon(
         M in [0, n - 1], rounded down: for every victim v the sum over the others i of
         exp(-theta d(c_i, c_v)) is at least M. See `DisplacementShuffler.crowds_lower`.
     delta : float
-        Central failure probability, in [0, 1).
+        Central delta, in [0, 1).
     with_lower : bool
         False saves the time for the lower end, which is then ``None``.
 

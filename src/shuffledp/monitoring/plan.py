@@ -47,7 +47,7 @@ class MonitorPlan(Shown):
     num_users : int
         n: users who take part from the first period to the last, all honest.
     delta : float
-        Central failure probability.
+        Central delta.
     confidence : float
         Of the bands.
     asked_epsilon : float or None
@@ -198,7 +198,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     num_users : int
         n, at least 1: users who take part throughout.
     delta : float
-        Central failure probability, in (0, 1); well below 1/n.
+        Central delta, in (0, 1); well below 1/n.
     epsilon0 : float, optional
         Local privacy loss of all reports of a user, in nats, > 0. Give this or
         ``epsilon``.

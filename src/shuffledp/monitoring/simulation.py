@@ -223,7 +223,7 @@ def simulate_monitoring(
     epsilon0 : float
         Local privacy loss, in nats, of all reports of a user.
     delta : float
-        Central failure probability, in [0, 1).
+        Central delta, in [0, 1).
     protocol : str
         Law of the signs; see `MonitorDesign`.
     smoothed : bool

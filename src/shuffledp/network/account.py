@@ -48,7 +48,7 @@ class NetworkAccount(Shown):
     laziness : float
         Probability that a report stays where it is in a round.
     delta : float
-        Central failure probability.
+        Central delta.
     epsilon : Bound
         For every user; ``upper`` is proved.
     uniform_epsilon : Bound
@@ -186,7 +186,7 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         Of the exchange, >= 0; "auto" for the smallest number whose epsilon is near the limit.
         Several numbers share one pass over the graph.
     delta : float
-        Central failure probability, in [0, 1).
+        Central delta, in [0, 1).
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one of them, drawn uniformly.
     laziness : float

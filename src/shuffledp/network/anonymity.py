@@ -26,7 +26,7 @@ ReportingProtocol = Literal["all", "single"]
 class Terms(TypedDict, total=False):
     """Parameters of an account of an exchange, besides its rounds."""
 
-    delta: Required[float]  # Central failure probability
+    delta: Required[float]  # Central delta
     protocol: ReportingProtocol  # Whether holders hand in all reports, the default, or one
     num_dishonest: int  # Users whose reports hide nobody; by default none
     dummies: DummyLaw | None  # Dummies of each honest user; by default none

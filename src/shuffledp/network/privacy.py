@@ -155,7 +155,7 @@ def network_walk_epsilon(
     overlaps : array_like of float, shape (n - 1,)
         For one victim, the kappa_i in [0, 1] of all other users, rounded down.
     delta : float
-        Central failure probability, in [0, 1).
+        Central delta, in [0, 1).
     protocol : {"all", "single"}
         Whether holders hand in all reports they hold, or one of them.
     position_law : array_like of float, shape (places,), optional

@@ -188,7 +188,7 @@ class NetworkMixing:
         with_lower : bool
             False saves the time for the lower end.
         **terms
-            ``delta``, the central failure probability, in [0, 1); ``protocol``, "all" by default or
+            ``delta``, the central delta, in [0, 1); ``protocol``, "all" by default or
             "single": whether holders hand in all reports they hold, or one; ``num_dishonest``,
             users whose reports hide nobody, by default 0; ``dummies`` of each honest user.
         """

@@ -211,7 +211,7 @@ def _key_figures(result: Result) -> list[tuple[str, str, str]]:
     shown_epsilon, shown_delta = map(wording.upper_text, (guarantee.epsilon, guarantee.delta))
     return [
         ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
-        ("Failure chance", f"delta <= {shown_delta}", "for each user"),
+        ("Delta", f"delta <= {shown_delta}", "added to every probability"),
         ("Without the shuffler", *local),
         ("Users", f"{result.num_users:,}", shuffled),
     ]

@@ -98,7 +98,7 @@ def privacy_statement(result: Result) -> Statement:
             num_users,
             without="delta = 0, so the limit always holds.",
         ),
-        _certainty(guarantee),
+        _certainty(guarantee, is_for_any=is_for_any),
         _without_shuffler(result, shuffle),
         _true_answers(result),
         (
@@ -170,28 +170,31 @@ def exception_paragraph(delta: float, shown: str, num_users: int, *, without: st
     if delta == 0.0:
         return title, f"There is none: {without}"
     text = (
-        f"For each person the limit may fail with a chance of at most delta = {shown}, that "
-        f"is {one_in(delta)}. "
+        "Whatever the reports may show is at most that factor as probable under one value of a "
+        f"person as under another, plus delta = {shown}, that is {one_in(delta)}. That is also the "
+        "largest chance that they give a person's value away for certain. "
     )
     anyone = num_users * delta  # union bound over the users
     if anyone < 1.0:
-        return title, text + f"That it fails for anyone at all has a chance below {one_in(anyone)}."
+        return title, text + f"That they do for anyone at all has a chance below {one_in(anyone)}."
     return title, text + (
-        f"With {num_users:,} users it may fail for somebody: ask for a delta far below "
+        f"With {num_users:,} users they may do so for somebody: ask for a delta far below "
         f"{rounded(1.0 / num_users, up=False, digits=2)}."
     )
 
 
-def _certainty(guarantee: Guarantee) -> Paragraph:
+def _certainty(guarantee: Guarantee, *, is_for_any: bool) -> Paragraph:
     """State the gap between the upper bound and the proved lower bound."""
+    which = wording.WHATEVER if is_for_any else ""
     title = "How sharp this is."
     bound, name = guarantee.bound, wording.computed_name(guarantee)
     text = f"{name} = {rounded(bound.upper, up=True)} is a proved upper bound."
     if bound.lower is None or bound.gap is None:
         return title, f"{text} How much smaller the true {name} is, is not known."
     return title, (
-        f"{text} No analysis of this collection can show less than {rounded(bound.lower, up=False)}"
-        f"; the gap between them is {wording.gap_percent(bound.gap)}."
+        f"{text} No analysis of this collection can show less than "
+        f"{rounded(bound.lower, up=False)}{which}; the gap between them is "
+        f"{wording.gap_percent(bound.gap)}."
     )
 
 
@@ -205,7 +208,7 @@ def _without_shuffler(result: Result, shuffle: ShuffleWords) -> Paragraph:
     loss = wording.local_loss(profile, rounds=result.rounds)
     exception = ""
     if profile.delta0 != 0.0:
-        exception = f", except with a chance of at most {rounded(profile.delta0, up=True)}"
+        exception = f", but for delta0 = {rounded(profile.delta0, up=True)}"
     title, before = shuffle.failure
     return title, (
         f"Each answer was randomized {before}, with {loss}. That part needs no "
