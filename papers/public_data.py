@@ -93,7 +93,8 @@ def path_of(key: str, settings: Settings) -> Path:
     """Return where a file of `FILES` lies, downloaded if that is wanted; or raise `DataError`."""
     wanted = FILES[key]
     if settings.data is None:
-        raise DataError(f"needs {wanted.names[0]}: give --data FOLDER")
+        names = " or ".join(wanted.names)
+        raise DataError(f"needs {names} ({wanted.licence}): give --data FOLDER")
     for name in wanted.names:
         if (path := settings.data / name).is_file():
             return path

@@ -112,8 +112,8 @@ def test_a_missing_file_says_where_it_can_be_had(tmp_path):
         path_of("adult", Settings(data=tmp_path))
     with pytest.raises(DataError, match=r"deezer_europe_edges.csv: get it .* at SNAP"):
         path_of("deezer", Settings(data=tmp_path, fetch=True))
-    with pytest.raises(DataError, match="give --data FOLDER"):
-        path_of("adult", Settings())
+    with pytest.raises(DataError, match=r"deezer_europe_edges.csv .* at SNAP\): give --data"):
+        path_of("deezer", Settings())
 
 
 def test_friends(tmp_path):
