@@ -600,6 +600,7 @@ def test_errors_at_other_targets_are_those_of_plans_for_them():
     assert points[2][1][0] == plan.expected_standard_error
 
 
+@pytest.mark.slow
 def test_errors_at_other_targets_keep_the_limit_on_epsilon0():
     asked = {"num_users": 10_000, "delta": 1e-6, "max_epsilon0": 1.0}
     plan = sdp.plan(sdp.Categories(["a", "b", "c"]), epsilon=1.0, **asked)

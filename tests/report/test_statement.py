@@ -24,7 +24,7 @@ def test_it_says_who_the_adversary_is_and_what_the_numbers_mean(make_result):
     assert "a factor of at most 1.65" in text  # e^0.5
     assert "a chance of at most 62.3%" in text  # e^0.5 / (1 + e^0.5)
     assert "1 in 100 million" in text
-    assert "they do for anyone at all has a chance below 1 in 15,700" in text  # 1 / (6366e-8)
+    assert "they do so for anyone at all has a chance below 1 in 15,700" in text  # 1 / (6366e-8)
     assert "a factor of at most 12.2" in text  # e^2.5, without the shuffler
     assert "every further collection" in text
 

@@ -27,7 +27,7 @@ _MAX_CHANGES = """
         Largest number of changes of a user's value, counting the first value.  [required]
     """
 _DELTA = "--delta FLOAT  Central delta, far below 1/users.  [required]"
-_CATEGORIES = "--categories A,B,...  Possible values; by default on and off."
+_CATEGORIES = "--categories A,B,...  Possible values; by default 0 and 1, or false and true."
 _CONFIDENCE = """
     --confidence FLOAT  Confidence of the bands of all periods at once.  [default: 0.95]
     """

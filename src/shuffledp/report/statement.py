@@ -176,7 +176,10 @@ def exception_paragraph(delta: float, shown: str, num_users: int, *, without: st
     )
     anyone = num_users * delta  # union bound over the users
     if anyone < 1.0:
-        return title, text + f"That they do for anyone at all has a chance below {one_in(anyone)}."
+        return (
+            title,
+            f"{text}That they do so for anyone at all has a chance below {one_in(anyone)}.",
+        )
     return title, text + (
         f"With {num_users:,} users they may do so for somebody: ask for a delta far below "
         f"{rounded(1.0 / num_users, up=False, digits=2)}."
