@@ -1,7 +1,7 @@
 """Words about monitoring: plans and simulations in the terminal, and a simulation's page.
 
-About its privacy statement see `shuffledp.report.statement`: "the odds change by at most a factor,
-but for an exception of probability delta" is exactly the meaning of (epsilon, delta).
+About its privacy statement see `shuffledp.report.statement`: "at most a factor as probable, plus
+delta" is exactly the meaning of (epsilon, delta).
 """
 
 import math

@@ -2,9 +2,9 @@
 
 (epsilon, delta)-indistinguishability of two laws is equivalent to this: each can be replaced, with
 an error of probability at most delta, by one of a pair for which every likelihood ratio is at most
-e^epsilon (Dwork and Roth 2014, Lemma 3.17). So "the odds change by at most a factor, but for an
-exception of probability delta" is exact, while "the privacy loss is below epsilon with
-probability 1 - delta" would be stronger than the proved statement.
+e^epsilon (Dwork and Roth 2014, Lemma 3.17). So "at most a factor as probable, plus delta" is exact,
+while "the limit on the odds fails with a chance of at most delta" would be stronger than the proved
+statement.
 """
 
 import math
