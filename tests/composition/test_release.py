@@ -1,4 +1,6 @@
+import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -251,3 +253,32 @@ def test_different_pairs_compose_as_they_are():
     single = [part.epsilon(1e-6).upper for part, _ in levels.parts]
     assert max(single) < found.upper < sum(single)
     assert found.lower == pytest.approx(found.upper, rel=2e-3)
+
+
+def drawn_among_liars(values, *, num_users, drawn, share):
+    """Law of the honest reports' ones, and of how many are honest, if a few of all are drawn."""
+    law = Counter()
+    for chosen in itertools.combinations(range(num_users), drawn):
+        honest = [values[user] for user in chosen if user < len(values)]
+        for reports in itertools.product((0, 1), repeat=len(honest)):
+            pairs = zip(honest, reports, strict=True)
+            mass = math.prod(share if value == report else 1 - share for value, report in pairs)
+            law[len(honest), sum(reports)] += mass / math.comb(num_users, drawn)
+    return law
+
+
+@pytest.mark.parametrize(("num_users", "honest", "drawn"), [(6, 5, 2), (6, 4, 3), (5, 4, 3)])
+def test_honest_users_drawn_among_others_are_fewer_of_fewer(num_users, honest, drawn):
+    profile = profiles.k_rr(math.log(3.0), 2)
+    fewest = drawn - (num_users - honest)
+    how = {"num_users": num_users, "drawn": drawn, "share": 0.75}
+    truth = max(
+        sum(max(law[each] - other[each], 0.0) for each in law)
+        for rest in itertools.combinations_with_replacement((0, 1), honest - 1)
+        for law, other in [[drawn_among_liars((value, *rest), **how) for value in (0, 1)]]
+    )
+    bounds = [
+        ShuffledRelease(profile=profile, num_users=fewest, sampled_from=population).delta(0.0).upper
+        for population in (fewest * honest // drawn, honest, num_users)
+    ]
+    assert bounds[2] < bounds[1] < truth <= bounds[0]

@@ -120,7 +120,8 @@ def account(profile: LocalProfile | None = None, **settings: Any) -> Guarantee |
     schedule : path, optional
         A file with all rounds, which may differ, instead of the arguments above.
     sampled : int, optional
-        Number of users drawn uniformly and in secret for each round, whose reports are shuffled.
+        Number of users drawn uniformly and in secret for each round, whose reports are shuffled;
+        all ``num_users`` are honest.
     participation : float
         Chance that each user takes part, by a secret coin of their own.
     honest_fraction : float
@@ -231,8 +232,8 @@ class Terms:
         # ones. Their number in a batch is certain only if all users are honest.
         if self.honest_fraction != 1.0:
             raise ParameterError(
-                "sampled does not go with honest_fraction: give the honest users as num_users, and "
-                "as sampled the fewest of them that a batch holds, which else is left to chance"
+                "sampled does not go with honest_fraction: if h of all users are honest, and at "
+                "least j of the m drawn, give sampled = j and num_users = j h / m, rounded down"
             )
         batch = require_at_least("sampled", self.sampled, 1)
         return ShuffledRelease(num_users=batch, sampled_from=honest, **how) * times

@@ -9,7 +9,7 @@ epsilon0         local privacy loss in nats; with num_users a shuffled release
 num_users        honest users in the batch
 rounds           number of times, 1 if there is no such column or the field is empty
 randomizer, k    name of the randomizer and its number of answers; empty for any
-sampled_from     number of users that the num_users are drawn from
+sampled_from     number of honest users that the num_users are drawn from
 participation    chance that each user takes part
 dummies          law of the reports that belong to nobody, such as laplace:2.025:27
 epsilon, delta   a release with a stated guarantee instead, with no epsilon0

@@ -17,6 +17,10 @@ By convexity H(P, (1 - b) O + b P'; e) <= (1 - b) H(P, O; e) + b H(P, P'; e), an
 delta_M(epsilon) too: giving a uniform one's place among m others to the victim makes P from O. The
 other order is the same.
 
+If only h of the n users are honest the adversary knows how many of them are drawn, k, at least j
+and at most m; given that they are a uniform k of h. The bound q delta_M(epsilon) rises with q at
+a given epsilon', and falls with the number of users: it is at most that of q = m / h and j users.
+
 Every user takes part with probability q, by a coin of their own that nobody else sees.
 
 A user who stays away sends no report, which the adversary counts like any other kind of report. So

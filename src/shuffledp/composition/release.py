@@ -195,8 +195,8 @@ class ShuffledRelease(Composable):
         The randomizer's law, ``randomizer.profile``: usually gives a smaller epsilon. It is kept
         as ``law``, whichever was given.
     sampled_from : int, optional
-        Number of users from whom the ``num_users`` were drawn uniformly, anew for this release and
-        in secret.
+        Number of users, all honest, from whom the ``num_users`` were drawn uniformly, anew for this
+        release and in secret.
     participation : float
         Chance that each user takes part, by an independent secret coin; 1 where all do.
     dummies : DummyLaw, optional
@@ -304,7 +304,8 @@ class ShuffledRelease(Composable):
         if self.sampled_from is not None:
             told.append(
                 f"The {self.num_users} users of a release are drawn uniformly from "
-                f"{self.sampled_from}, anew for each release, and who was drawn stays secret."
+                f"{self.sampled_from} honest ones, anew for each release, and who was drawn stays "
+                "secret."
             )
         if self.participation < 1.0:
             told.append(
