@@ -35,7 +35,7 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.core.shown import Shown
 
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
-LARGEST_EPSILON0 = 40.0
+LARGEST_CALIBRATED = 40.0
 
 # Rough search for an answer: width of the ends, step at which it stops, and most evaluations.
 _COARSE_WIDTH = 1e-4
@@ -79,8 +79,8 @@ def largest_epsilon0(
     """
     users = require_at_least("num_users", num_users, 1)
     target, allowed = _checked_target(epsilon, delta)
-    if not _SMALLEST_EPSILON < target < LARGEST_EPSILON0:
-        return min(target, LARGEST_EPSILON0)
+    if not _SMALLEST_EPSILON < target < LARGEST_CALIBRATED:
+        return min(target, LARGEST_CALIBRATED)
 
     def delta_at(epsilon0: float, *, width: float) -> float:
         profile = profile_for(epsilon0)
@@ -95,7 +95,7 @@ def largest_epsilon0(
     _, inverse = last_above_first_below(
         lambda inverse: delta_at(1.0 / inverse, width=tolerance),
         allowed,
-        1.0 / LARGEST_EPSILON0,
+        1.0 / LARGEST_CALIBRATED,
         1.0 / target,
         guess=1.0 / guess,
         spread=_GUESS_SPREAD,
@@ -140,7 +140,7 @@ def _strength(epsilon0: float) -> float:
 
 def epsilon0_of_strength(strength: float, least: float) -> float:
     """Return the epsilon0 in [least, 40] at which 2 sinh(epsilon0 / 2) is a strength > 0."""
-    return min(max(2.0 * math.asinh(0.5 * strength), least), LARGEST_EPSILON0)
+    return min(max(2.0 * math.asinh(0.5 * strength), least), LARGEST_CALIBRATED)
 
 
 def _users_of_one_round(profile: LocalProfile, epsilon: float, delta: float) -> int:
@@ -230,8 +230,8 @@ def largest_local_epsilon(
 
     # Without any amplification the target is met at epsilon / rounds, up to rounding.
     certain = target / times * (1.0 - 1e-12)
-    if certain >= LARGEST_EPSILON0:
-        return LARGEST_EPSILON0
+    if certain >= LARGEST_CALIBRATED:
+        return LARGEST_CALIBRATED
     # Epsilon is about proportional to the strength, which is counted in parts of a certain one.
     unit = _strength(certain) / _PARTS
 
@@ -253,7 +253,7 @@ def largest_local_epsilon(
     else:
         one = {"epsilon": certain, "delta": level, "relative_tolerance": 1.0 / _PARTS}
         strength = _strength(largest_epsilon0(make, num_users=num_users, **one))
-    most = int(_strength(LARGEST_EPSILON0) / unit)
+    most = int(_strength(LARGEST_CALIBRATED) / unit)
     parts, _ = neighbours(
         cost,
         target,

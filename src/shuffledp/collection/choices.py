@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from shuffledp.accounting.calibration import (
-    LARGEST_EPSILON0,
+    LARGEST_CALIBRATED,
     largest_epsilon0,
     largest_local_epsilon,
 )
@@ -77,7 +77,7 @@ class Target:
     epsilon: float
     delta: float
     rounds: int = 1
-    max_epsilon0: float = LARGEST_EPSILON0
+    max_epsilon0: float = LARGEST_CALIBRATED
     dummies: str = "none"
     most_dummies: int = MOST_DUMMIES
 
@@ -217,7 +217,7 @@ def infeasible(question: Question, makers: Candidates, target: Target) -> Infeas
     place = bisect_left(larger, True, key=lambda step: useful(num_users, step))
     if place < len(larger):
         advice.append(f"epsilon >= {larger[place]:g} with {num_users:,} users")
-    if target.max_epsilon0 < LARGEST_EPSILON0:
+    if target.max_epsilon0 < LARGEST_CALIBRATED:
         advice.append("max_epsilon0 may have to be larger")
     return InfeasibleTargetError(
         f"num_users = {num_users} is too few for epsilon = {epsilon:g}, delta = {delta:g} with "

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from shuffledp.accounting.calibration import LARGEST_EPSILON0
+from shuffledp.accounting.calibration import LARGEST_CALIBRATED
 from shuffledp.accounting.dummies import (
     gaussian_parameter,
     least_dummies,
@@ -116,7 +116,7 @@ def with_dummies(
     """
     chosen = []
     largest, smallest = target.max_epsilon0, target.epsilon
-    steps = (min(largest, LARGEST_EPSILON0) / smallest) ** (1.0 / _EPSILON0S_TRIED)
+    steps = (min(largest, LARGEST_CALIBRATED) / smallest) ** (1.0 / _EPSILON0S_TRIED)
     for make in makers.values():
         tried: list[Alternative] = []
         failed = None

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, SupportsIndex
 
-from shuffledp.accounting.calibration import LARGEST_EPSILON0
+from shuffledp.accounting.calibration import LARGEST_CALIBRATED
 from shuffledp.collection import choices
 from shuffledp.collection.cautions import plan_cautions
 from shuffledp.collection.choices import Alternative, Target
@@ -199,7 +199,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         if own == self._alone(self.randomizer):
             return self.randomizer.epsilon0
         return last_above_first_below(
-            lambda epsilon0: self._alone(make(epsilon0)), own, _LEAST_EPSILON0, LARGEST_EPSILON0
+            lambda epsilon0: self._alone(make(epsilon0)), own, _LEAST_EPSILON0, LARGEST_CALIBRATED
         )[1]
 
     @property
@@ -272,7 +272,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         both = (self, *(() if self.runner_up is None else (self.runner_up,)))
-        limit = self.asked_epsilon0 if self.binding == "max_epsilon0" else LARGEST_EPSILON0
+        limit = self.asked_epsilon0 if self.binding == "max_epsilon0" else LARGEST_CALIBRATED
         found = []
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
             target = Target(self.num_users, epsilon, self.target_delta, self._repeated, limit)
@@ -423,7 +423,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
         math.inf if epsilon is None else require_positive("epsilon", epsilon),
         delta if epsilon is None else require_open_unit("delta", delta),
         require_at_least("rounds", rounds, 1),
-        math.inf if no_local_noise else min(limit, LARGEST_EPSILON0),
+        math.inf if no_local_noise else min(limit, LARGEST_CALIBRATED),
         "none" if isinstance(dummies, DummyLaw) else dummies,
         require_at_least("most_dummies", most_dummies, 1),
     )
@@ -483,7 +483,7 @@ def _planned(
         law = makers[name](asked)
         without = guarantee_of(law.profile) if laws else None
         guarantees = {"guarantee": guarantee_of(law.profile, **how), "without_dummies": without}
-    is_capped = target.max_epsilon0 < LARGEST_EPSILON0 and asked >= target.max_epsilon0
+    is_capped = target.max_epsilon0 < LARGEST_CALIBRATED and asked >= target.max_epsilon0
     limit = "max_epsilon0" if is_capped else "epsilon"
     limit = "no_local_noise" if math.isinf(asked) else limit
     return Plan(

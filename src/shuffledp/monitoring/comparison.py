@@ -35,7 +35,7 @@ from functools import partial
 from typing import Any
 
 from shuffledp.accounting.calibration import (
-    LARGEST_EPSILON0,
+    LARGEST_CALIBRATED,
     largest_epsilon0,
     largest_local_epsilon,
 )
@@ -272,7 +272,7 @@ def _numbers_of_answers(most: int) -> Iterator[int]:
 def _share_of(epsilon0: float, answers: int) -> float:
     """Return the loss of one answer of several; beyond 40 an answer is nearly exact."""
     share = epsilon0 if answers == 1 else epsilon0 / answers * _SLACK
-    return min(share, LARGEST_EPSILON0)
+    return min(share, LARGEST_CALIBRATED)
 
 
 def _within(bound: Bound, epsilon: float) -> Bound:

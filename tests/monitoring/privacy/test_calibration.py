@@ -9,7 +9,7 @@ from oracles import monitored_release as oracle
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.monitoring.design import sign_law
 from shuffledp.monitoring.privacy.central import (
-    LARGEST_EPSILON0,
+    LARGEST_MONITORED,
     calibrate_monitoring,
     central_guarantee,
 )
@@ -42,7 +42,7 @@ def test_without_delta_or_crowd_the_target_itself():
 
 def test_a_target_that_everything_meets():
     found = calibrate_monitoring(sampled, num_users=10**9, epsilon=20.0, delta=1e-9)
-    assert found == LARGEST_EPSILON0
+    assert found == LARGEST_MONITORED
 
 
 @pytest.mark.slow

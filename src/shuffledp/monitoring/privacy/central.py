@@ -353,7 +353,7 @@ def _assumptions(
 
 
 # Larger local losses are not searched for: they would be no local guarantee at all.
-LARGEST_EPSILON0 = 12.0
+LARGEST_MONITORED = 12.0
 
 
 def calibrate_monitoring(
@@ -384,14 +384,14 @@ def calibrate_monitoring(
         return central_guarantee(profile_for(epsilon0), delta=delta, **crowd).upper <= target
 
     # Here the local guarantee alone meets the target.
-    local = min(target, LARGEST_EPSILON0) * (1.0 - _TOLERANCE)
-    found = _largest(meets, local, LARGEST_EPSILON0)
+    local = min(target, LARGEST_MONITORED) * (1.0 - _TOLERANCE)
+    found = _largest(meets, local, LARGEST_MONITORED)
     if not verified(found):  # the guarantee may become worthless on the way
         found = _largest(verified, local, found * (1.0 - 10.0 * _TOLERANCE))
     if found > local or verified(found):
         return found
     raise InfeasibleTargetError(
-        f"no epsilon0 in (0, {LARGEST_EPSILON0:g}] was found whose central guarantee is at most "
+        f"no epsilon0 in (0, {LARGEST_MONITORED:g}] was found whose central guarantee is at most "
         f"epsilon = {target}: give a larger epsilon, or more users"
     )
 
