@@ -204,7 +204,7 @@ def test_what_programs_read(plan):
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["periods"] == 13
     assert record["central"]["upper"] == plan.central.upper
-    errors = record["errors"]["least-squares"]
+    errors = record["errors"]
     assert errors["worst_standard_error"] == plan.standard_errors.max()
     assert len(errors["proven_errors"]) == 13
     assert record["comparison"]["verdict"] == str(plan.comparison.verdict)
