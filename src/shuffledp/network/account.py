@@ -265,7 +265,12 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         numbers = [asked]
     mixing.position_bounds_at(numbers)  # one pass for all, which are kept
     honest = walked.num_users - dishonest
-    about: dict[str, Any] = _about(mixing) | {
+    about = {
+        "num_users": walked.num_users,
+        "num_edges": walked.num_edges,
+        "laziness": mixing.walk.laziness,
+        "spectral_gap": mixing.spectrum.spectral_gap,
+        "irregularity": walked.irregularity,
         "num_components": graph.num_components if components == "largest" else 1,
         "uniform_epsilon": account_epsilon(
             profile,
@@ -274,25 +279,12 @@ def account_network(  # noqa: PLR0913  # one keyword an option
             dummies=dummies,
         ),
     }
-    of_each: Any = {
-        "terms": of_walk,
-        "shares": SHARES if users == "all" else (),
-        "about": about,
-    }
-    rows = tuple(_account(mixing, profile, each, **of_each) for each in numbers)
+    shares = SHARES if users == "all" else ()
+    rows = tuple(
+        _account(mixing, profile, each, terms=of_walk, shares=shares, about=about)
+        for each in numbers
+    )
     return NetworkAccounts(rows) if several else rows[0]
-
-
-def _about(mixing: NetworkMixing) -> dict[str, Any]:
-    """Return the facts of a graph and its walk."""
-    graph = mixing.graph
-    return {
-        "num_users": graph.num_users,
-        "num_edges": graph.num_edges,
-        "laziness": mixing.walk.laziness,
-        "spectral_gap": mixing.spectrum.spectral_gap,
-        "irregularity": graph.irregularity,
-    }
 
 
 def _account(
