@@ -169,8 +169,6 @@ def draw_reports(
     """
     asked, drawn_before = terms.asked, store.states()
     new = {node: name for node, name in names.items() if node not in drawn_before}
-    if not new:
-        return
     before: dict[str, list[Answer]] = defaultdict(list)
     for answer in store.answers(asked.question_digest):
         before[answer.user].append(answer)
