@@ -18,7 +18,7 @@ from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner, relay_client
 from shuffledp.peers.keys import PrivateKeys, Registration, Roster
 from shuffledp.peers.peer import Peer
-from shuffledp.peers.peer_runner import PeerStore, draw_reports, spending_facts
+from shuffledp.peers.peer_runner import PeerRunner, PeerStore, spending_facts
 from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.terms import Limits, traffic_bytes
 
@@ -207,8 +207,11 @@ class Home:
         terms = terms_of(asked)
         values = dict.fromkeys(YES, value)
         with PeerStore(self.path, terms) as store:
-            draw_reports(store, terms, GRAPH, names={3: ""}, values=lambda: values,
-                         entropy=ENTROPY, limits=Limits(**limits))  # fmt: skip
+            runner = PeerRunner(
+                terms=terms, graph=GRAPH, store=store, names={3: ""}, client=None,
+                entropy=ENTROPY, limits=Limits(**limits),
+            )  # fmt: skip
+            runner.draw(lambda: values)
             return [each.report for each in store.answers(asked.question_digest)]
 
     def told(self, asked):

@@ -16,7 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.peer_runner import PeerRunner, PeerStore, draw_reports
+from shuffledp.peers.peer_runner import PeerRunner, PeerStore
 from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.relay import Relay
 from shuffledp.peers.relay_client import RelayClient, answer_sizes
@@ -75,22 +75,17 @@ class Collection:
     ) -> PeerRunner:
         """Start the peers of some nodes, who all have the same answer."""
         store = self.stack.enter_context(PeerStore(self.folder / name, self.terms))
-        entropy = Entropy.from_operating_system()
-        agreed = replace(no_limits(self.terms), **limits)
-        draw_reports(
-            store, self.terms, self.graph,
-            names={node: str(node) for node in nodes}, values=lambda: dict.fromkeys(nodes, value),
-            entropy=entropy, limits=agreed,
-        )  # fmt: skip
-        return PeerRunner(
+        runner = PeerRunner(
             terms=self.terms,
             graph=self.graph,
             store=store,
-            nodes=nodes,
+            names={node: str(node) for node in nodes},
             client=client_of(self, http),
-            entropy=entropy,
-            limits=agreed,
+            entropy=Entropy.from_operating_system(),
+            limits=replace(no_limits(self.terms), **limits),
         )
+        runner.draw(lambda: dict.fromkeys(nodes, value))
+        return runner
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ import pytest
 
 from peers.link import ANY_SIZE
 from shuffledp.collection.questions.question import EstimateOptions
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.http_client import RefusedError
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner
 from shuffledp.peers.collecting import collection_result, fetch
-from shuffledp.peers.peer_runner import NodeValues, PeerStore, draw_reports
+from shuffledp.peers.peer_runner import NodeValues
 from shuffledp.peers.relay_client import RelayClient
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
@@ -215,21 +214,15 @@ def test_a_process_killed_at_any_request_goes_on(collection, monkeypatch, step, 
 
 
 def test_answers_are_drawn_once(collection):
-    entropy = Entropy.from_operating_system()
-
     def never() -> NodeValues:
         raise AssertionError("no value is needed: all reports are drawn")
 
     _, http = collection.relay()
-    collection.runner(http, EVERYBODY).store.close()
-    with PeerStore(collection.folder / "peers.db", collection.terms) as store:
-        before = store.states()
-        draw_reports(
-            store, collection.terms, collection.graph,
-            names=dict.fromkeys(EVERYBODY, ""), values=never, entropy=entropy,
-        )  # fmt: skip
-        assert store.states() == before
-        assert list(before) == EVERYBODY
+    runner = collection.runner(http, EVERYBODY)
+    before = runner.store.states()
+    runner.draw(never)
+    assert runner.store.states() == before
+    assert list(before) == EVERYBODY
 
 
 def test_two_programs_cannot_play_the_same_user(collection):

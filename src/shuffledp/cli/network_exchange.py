@@ -227,7 +227,6 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     from shuffledp.peers.peer_runner import (
         PeerRunner,
         PeerStore,
-        draw_reports,
         read_node_values,
         spending_facts,
         value_of_one,
@@ -258,18 +257,11 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
             said = str(click.prompt("Answer")) if answer is None else answer
             return value_of_one(question, user, said)
 
-        draw_reports(store, read, edges, names=names, values=values, **how)
+        how |= {"terms": read, "graph": edges, "store": store, "names": names, "client": client}
+        runner = PeerRunner(**how, on_roster=lambda it: console.print_facts([("roster", it)]))
+        runner.draw(values)
         with console.progress_bar() as on_progress:
-            runner = PeerRunner(
-                terms=read,
-                graph=edges,
-                store=store,
-                nodes=list(names),
-                client=client,
-                on_roster=lambda found: console.print_facts([("roster", found)]),
-                on_progress=on_progress or no_progress,
-                **how,
-            )
+            runner.on_progress = on_progress or no_progress
             outcome = runner.run()
     _print_outcome(outcome)
 

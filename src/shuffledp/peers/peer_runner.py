@@ -150,55 +150,6 @@ class PeerStore(Database):
         return float(self.value(query, (user,)))
 
 
-def draw_reports(
-    store: PeerStore,
-    terms: Terms,
-    graph: Graph,
-    *,
-    names: Mapping[int, str],
-    values: Callable[[], NodeValues],
-    entropy: Entropy,
-    limits: Limits = LIMITS,
-) -> None:
-    """Randomize the values of users who have no report of that law yet, and save the reports.
-
-    Users in the store have a report already, whatever the table has now. If a user has a report of
-    the same law on the same question, from another collection, it is sent again: a second one,
-    drawn anew, would reveal more. ``names`` are by node, and the same in all collections of the
-    store; ``values`` is called only if a report must be drawn.
-    """
-    asked, drawn_before = terms.asked, store.states()
-    new = {node: name for node, name in names.items() if node not in drawn_before}
-    before: dict[str, list[Answer]] = defaultdict(list)
-    for answer in store.answers(asked.question_digest):
-        before[answer.user].append(answer)
-    reports = {}
-    for node, name in new.items():
-        limits.require_terms(terms, graph, node)
-        same = [answer.report for answer in before[name] if answer.law == asked.law]
-        if same:
-            reports[node] = same[0]
-        else:
-            spent = sum(answer.epsilon0 for answer in before[name])
-            limits.require_epsilon0(asked.epsilon0, spent=spent)
-    fresh = [node for node in new if node not in reports]
-    if fresh:
-        known = values()
-        drawn = asked.randomizer.randomize(np.array([known[node] for node in fresh]), entropy)
-        reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
-    states = []
-    for node in new:
-        own = () if terms.dummies is None else asked.dummies(terms.dummies, entropy)
-        how: Any = {"limits": limits, "dummies": own}
-        peer = Peer.create(terms, graph, node, reports[node], entropy, **how)
-        states.append((node, peer.state.to_bytes()))
-    store.save(
-        states,
-        question=asked.question_digest,
-        answers=[Answer(new[node], asked.law, asked.epsilon0, reports[node]) for node in fresh],
-    )
-
-
 def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple[str, str]]:
     """Earlier answers of a user by a file, and the cost of answering now."""
     before = [each for each in store.answers(asked.question_digest) if each.user == user]
@@ -248,12 +199,13 @@ def _in_time(request: Callable[..., None], *arguments: object) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class PeerRunner:
-    """Runs the peers of a store against a relay."""
+    """Runs the peers of a store against a relay, once `draw` has their reports."""
 
     terms: Terms
     graph: Graph
     store: PeerStore
-    nodes: Sequence[int]
+    # Names of the users by node, the same in all collections of the store.
+    names: Mapping[int, str]
     client: RelayClient
     entropy: Entropy
     limits: Limits = LIMITS
@@ -265,20 +217,54 @@ class PeerRunner:
     _ends: dict[int, str] = field(default_factory=dict, init=False)  # outcome by node
     _roster: str = field(default="", init=False)
 
-    def __post_init__(self) -> None:
-        states = self.store.states()
-        for node in self.nodes:
+    def draw(self, values: Callable[[], NodeValues]) -> None:
+        """Randomize the values of users who have no report of that law yet, and save the reports.
+
+        Users in the store have a report already, whatever the table has now. If a user has a report
+        of the same law on the same question, from another collection, it is sent again: a second
+        one, drawn anew, would reveal more. ``values`` is called only if a report must be drawn.
+        """
+        terms, asked, states = self.terms, self.terms.asked, self.store.states()
+        new = {node: name for node, name in self.names.items() if node not in states}
+        before: dict[str, list[Answer]] = defaultdict(list)
+        for answer in self.store.answers(asked.question_digest):
+            before[answer.user].append(answer)
+        reports = {}
+        for node, name in new.items():
+            self.limits.require_terms(terms, self.graph, node)
+            same = [answer.report for answer in before[name] if answer.law == asked.law]
+            if same:
+                reports[node] = same[0]
+            else:
+                spent = sum(answer.epsilon0 for answer in before[name])
+                self.limits.require_epsilon0(asked.epsilon0, spent=spent)
+        fresh = [node for node in new if node not in reports]
+        if fresh:
+            known = values()
+            rows = np.array([known[node] for node in fresh])
+            drawn = asked.randomizer.randomize(rows, self.entropy)
+            reports |= zip(fresh, asked.codec.encode(drawn), strict=True)
+        for node in new:
+            own = () if terms.dummies is None else asked.dummies(terms.dummies, self.entropy)
+            how: Any = {"limits": self.limits, "dummies": own}
+            peer = Peer.create(terms, self.graph, node, reports[node], self.entropy, **how)
+            states[node] = peer.state.to_bytes()
+        self.store.save(
+            [(node, states[node]) for node in new],
+            question=asked.question_digest,
+            answers=[Answer(new[node], asked.law, asked.epsilon0, reports[node]) for node in fresh],
+        )
+        for node in self.names:
             if (state := states[node]) in _ENDS:
                 self._ends[node] = state.decode()
             else:
-                self._peers[node] = Peer.from_bytes(
-                    state, self.terms, self.graph, self.entropy, limits=self.limits
-                )
+                how = {"limits": self.limits}
+                self._peers[node] = Peer.from_bytes(state, terms, self.graph, self.entropy, **how)
 
     def run(self) -> PeersOutcome:
         """Take part until all have handed in, or the collection is over; then forget the peers."""
         wait = relay_client.SHORTEST_WAIT
-        while len(self._ends) < len(self.nodes):
+        while len(self._ends) < len(self.names):
             status = self.client.status()
             status.require_terms(self.terms)
             if status.phase == "over":
@@ -286,9 +272,9 @@ class PeerRunner:
             wait = min(1.5 * wait, relay_client.LONGEST_WAIT)
             if self.step(status):
                 wait = relay_client.SHORTEST_WAIT
-            if len(self._ends) < len(self.nodes):
+            if len(self._ends) < len(self.names):
                 time.sleep(wait)
-        self._end("lost", (node for node in self.nodes if node not in self._ends))
+        self._end("lost", (node for node in self.names if node not in self._ends))
         outcome = self._outcome()
         self.store.bury(self._ends.items())
         return outcome
@@ -393,7 +379,7 @@ class PeerRunner:
         there = said.keys() & set(ends["handed in"])
         ends["short"] = [node for node, each in said.items() if each.short_since]
         return PeersOutcome(
-            num_users=len(self.nodes),
+            num_users=len(self.names),
             nodes=ends,
             counts=sum((peer.state.counts for peer in self._peers.values()), Counter()),
             transcripts=tuple(sorted({said[each].transcript.hex() for each in there})),
