@@ -123,6 +123,13 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         assert list(tmp_path.glob("*.sdp")) == []  # what was forgotten stays so
 
 
+def test_what_a_database_is_set_to_does_not_change_what_a_transaction_reads(tmp_path, url):
+    """Otherwise it would not see that an epoch was closed while it waited, and accept reports."""
+    url += " options='-c default_transaction_isolation=serializable'"
+    with shuffler_for(TASK, tmp_path, database=url) as shuffler, shuffler._store.transaction():
+        assert shuffler._store.value("SHOW transaction_isolation") == "read committed"
+
+
 def test_two_analyzers_that_take_a_batch_at_once_find_the_same(tmp_path, url):
     """One that asked before the other had counted would add the batch to itself."""
     task = make_task(**FEW)  # of which two reports are too few

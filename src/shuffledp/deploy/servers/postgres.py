@@ -56,6 +56,8 @@ class PostgresDatabase:
                     client_encoding="utf8",
                     connect_timeout=int(known.get("connect_timeout") or _PATIENCE_SECONDS),
                 )
+                # Whoever has waited for a lock reads what was changed under it.
+                self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
                 self._connection.execute(f"SET search_path TO {self._schema}")
         return self._connection
 
