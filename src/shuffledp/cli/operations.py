@@ -93,7 +93,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
 @options(
     f"""
     {_CONFIG}
-    --verify  Check the store, and change nothing.  [required]
+    --verify  Check the store, and change nothing but its version, if older.  [required]
     """,
 )
 @click.pass_context
