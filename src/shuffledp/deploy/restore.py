@@ -21,7 +21,7 @@ from shuffledp.deploy.shuffler_server import open_shuffler
 def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str]]:
     """Return the content of a store in one line, and its faults, a line each.
 
-    A store that does not open, or is of another task, raises; nothing but an older version is changed.
+    A store that does not open, or is of another task, raises; only an older version is changed.
     """
     role = "shuffler" if isinstance(settings, ShufflerSettings) else "analyzer"
     if settings.database is None and not (settings.store / f"{role}.db").is_file():
