@@ -35,10 +35,16 @@ def task_of(asked=ASKED, **changes):
 FIRST = task_of()
 
 
-def result_in(task, texts, turns, entropy):
-    """Return the result of a round that all these devices send in, as JSON."""
-    codes = task.asked.question.round_codes(texts, turns)
-    sent = task.asked.codec.encode(task.asked.randomizer.randomize(codes, entropy))
+def result_in(task, texts, turns, entropy, *, num_liars=0):
+    """Return the result of a round that all these devices send in, as JSON.
+
+    The first of them are liars, who take part in every round, for the text "!".
+    """
+    question = task.asked.question
+    drawn = task.asked.randomizer.randomize(question.round_codes(texts, turns), entropy)
+    data = drawn.data.copy()
+    data[:num_liars] = 1, question.round_codes(np.array([b"!"], dtype="S3"))[0]
+    sent = task.asked.codec.encode(replace(drawn, data=data))
     opened = Opened(
         number=1,
         root=bytes(32),
@@ -52,19 +58,35 @@ def result_in(task, texts, turns, entropy):
     return found, json.loads(json.dumps(found.to_json_dict() | facts))
 
 
-@pytest.fixture(scope="module")
-def search():
-    """The tasks of a search, and the result of each, as an object and in JSON."""
+def searched(*, num_liars=0):
+    """Return the tasks of a search, and the result of each, as an object and in JSON."""
     texts = np.array(["one", "日", "xy"] * (NUM_USERS // 3))
     texts = np.array([each.encode() for each in texts], dtype="S3")
     entropy = Entropy.from_seed(3)
     turns = draw_below(entropy.spawn(), NUM_USERS, ASKED.num_rounds)
     tasks, results = [FIRST], []
     while True:
-        results.append(result_in(tasks[-1], texts, turns, entropy.spawn()))
+        how = {"num_liars": num_liars}
+        results.append(result_in(tasks[-1], texts, turns, entropy.spawn(), **how))
         if not results[-1][1]["discovery"].get("left"):
             return tasks, results
         tasks.append(tasks[-1].after(results[-1][1], start=tasks[-1].start + 1))
+
+
+@pytest.fixture(scope="module")
+def search():
+    """A search among honest devices."""
+    return searched()
+
+
+def test_liars_who_take_part_in_every_round_force_a_text_with_few(search):
+    enough = search[1][-1][0].dishonest_prospects["forced_by"]
+    law = FIRST.asked.randomizer
+    assert enough <= max(ASKED.forcing(law, NUM_USERS, ())) < enough + 3
+    found, _ = searched(num_liars=enough)[1][-1]
+    assert "!" in found.domain
+    few, _ = searched(num_liars=enough // 3)[1][-1]  # the negative control
+    assert "!" not in few.domain
 
 
 def test_the_last_result_has_the_texts_and_all_rounds(search):

@@ -302,8 +302,10 @@ class HeavyHitters(question.Shares):
         if estimates is not None:  # their least counts allow for prefixes that did not fit
             done = self._done(of[0], estimates.discovery.rounds, of[2])
             rounds[: len(done)] = done
-        enough, (law, _) = forcing(rounds), rounds[0]
-        forced_by = max(enough) if law.dummies else sum(enough)
+        enough = forcing(rounds)
+        # Devices send in every round, and no one sees that a liar takes part in all of them.
+        is_one_round = isinstance(of[0], OneRound) and not isinstance(of[0], DrawnRound)
+        forced_by = sum(enough) if is_one_round else max(enough)
         despite = finite(share_despite(rounds, num_dishonest))
         return {"forced_by": forced_by, "found_share": despite}
 
