@@ -13,6 +13,7 @@ from collection import kinds
 from collection.dummy_plans import bits_plan, plan_with
 from laws_of_numbers import coarse
 from shuffledp.collection.liars import DishonestUsers
+from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.network.run import NetworkShuffling
@@ -153,6 +154,26 @@ def test_and_a_bin_of_a_part_that_users_draw(num_dishonest):
         of_part = np.repeat([table[:2].sum(), table[2:].sum()], [2, 3])
         is_reached = np.maximum(table, of_part - table) >= num_dishonest
         assert largest[is_reached] == pytest.approx(bound[is_reached], rel=1e-9)
+
+
+def test_consistent_tables_may_move_further_and_pages_say_so():
+    domains = {name: ["0", "1"] for name in "abc"}
+    asked = sdp.Columns(domains, pairs=[("a", "b"), ("a", "c")])
+    law = SampledParts(sizes=asked.sizes, epsilon0=1.0)
+    # A user who drew the pair (a, b) and would be alone with a = 1 reports on (a, c) instead.
+    found = []
+    for support in ([20, 0, 1, 0, 20, 0, 0, 0], [20, 0, 0, 0, 20, 1, 0, 0]):
+        made = Counts(support=np.array(support), num_reports=41, fingerprint=law.fingerprint)
+        bound = asked.shift_by_one(law, 41, made)[-3]
+        ways = (EstimateOptions(post_processing=each) for each in ((), ("consistent",)))
+        found.append([asked.estimate(law, made, way).frequency[-3] for way in ways])
+    plain, consistent = abs(np.diff(found, axis=0)[0])
+    assert plain == pytest.approx(bound)
+    assert consistent == pytest.approx(1.25 * bound)
+    survey = kinds.KINDS["columns"]
+    plan = sdp.plan(survey.question, num_users=kinds.NUM_USERS, epsilon=1.0, delta=1e-6)
+    result = sdp.run(plan, survey.values, seed=3, post_processing=["consistent"])
+    assert "before post-processing" in " ".join(str(result).split())
 
 
 def test_parts_are_planned_as_if_drawn_alike():

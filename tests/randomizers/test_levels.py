@@ -231,3 +231,19 @@ class TestBadInput:
         for value in (0.0, 1.0, math.nan):
             with pytest.raises(ParameterError, match="confidence"):
                 law.estimate(reports, confidence=value)
+
+
+def test_the_error_of_a_large_share_is_not_diluted_by_the_noise_of_many_bins():
+    law, users = SampledLevels(sizes=(4, 16, 64), epsilon0=2.0), 400
+    own = np.repeat([20, 41, 62], [users // 2, 3 * users // 10, users // 5])
+    entropy, place = Entropy.from_seed(1), np.array([20])
+    found = [law.estimate(law.randomize(own, entropy)) for _ in range(40)]
+    shares = np.bincount(own, minlength=64) / users
+    noise = [
+        law.node_variances(part, users / 3.0, np.add.reduceat(shares, np.arange(0, 64, 64 // size)))
+        for part, size in enumerate(law.sizes)
+    ]
+    # Without the tilt, and what is subtracted for these users: both are small here.
+    truth = law.tree.variance(place, place + 1, noise)[0] - 0.25 / users
+    stated = np.mean([each.standard_error[20] ** 2 for each in found])
+    assert 0.95 * truth < stated < 1.5 * truth

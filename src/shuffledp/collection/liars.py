@@ -86,9 +86,10 @@ class Influenced:
         ndarray of float64
             For each label, one if there is none yet, in the unit of an estimate before any
             post-processing. Exact: some honest reports of theirs, and some others instead, attain
-            it; an upper bound for columns in several pairs. If users send dummies, all records that
-            a task accepts from a device count; in an exchange between peers all that a peer can
-            send, and the reports of others that it drops. Infinite if it is unknown.
+            it; an upper bound for columns in several pairs, and for bins of a tree of which users
+            draw a level. If users send dummies, all records that a task accepts from a device
+            count; in an exchange between peers all that a peer can send, and the reports of others
+            that it drops. Infinite if it is unknown.
 
         Examples
         --------

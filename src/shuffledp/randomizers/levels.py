@@ -133,12 +133,19 @@ class Levels(Parts):
         bins = tree.fit(found)
         shares = np.maximum(bins, 0.0) / np.maximum(bins, 0.0).sum()
         codes = level_codes(np.arange(bins.size), self.sizes)
-        nodes: list[Floats] = [
-            np.bincount(codes[:, part], weights=shares, minlength=size).astype(np.float64)
-            for part, size in enumerate(self.sizes)
-        ]
+        nodes: list[Floats]
+        nodes, sums = (
+            [
+                np.bincount(codes[:, part], weights=each, minlength=size).astype(np.float64)
+                for part, size in enumerate(self.sizes)
+            ]
+            for each in (shares, bins)
+        )
+        # The noise of many bins dilutes the large shares, and with them the variance of theirs.
         noise = (
-            self.node_variances(part, each.num_reports, nodes[part], each.dummies)
+            self.node_variances(
+                part, each.num_reports, np.maximum(nodes[part], sums[part]), each.dummies
+            )
             for part, each in enumerate(counts)
         )
         errors = RangeErrors(

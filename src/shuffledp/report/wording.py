@@ -361,6 +361,8 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
         return [("dishonest users", "no limit is known of how far they can move an estimate")]
     text = f"{number:,} of {subject.num_users:,} can move an estimate by up to "
     text += rounded(100.0 * most, up=True, digits=3) + "%" if is_share else rounded(most, up=True)
+    if getattr(getattr(subject, "estimates", None), "post_processing", ()):
+        text += " before post-processing"
     attack = getattr(subject, "attack", None)
     if attack is not None and not math.isnan(attack.shift):
         moved = rounded(100.0 * attack.shift if is_share else attack.shift, up=False, digits=3)
