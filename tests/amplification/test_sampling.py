@@ -144,6 +144,9 @@ def test_everybody_drawn_is_the_same_curve():
     assert half.forward(0.1).upper == pytest.approx(0.05)
     assert half.backward(0.1).upper == pytest.approx(0.1)
     assert half.highest == amplified_epsilon(1.0, 0.5)
+    for fraction in (0.1, 0.3, 0.9):
+        product = Fraction(0.1) * Fraction(fraction)
+        assert subsampled_curve(curve, fraction).forward(0.1).upper > product
 
 
 @pytest.mark.parametrize("inner", [0.0, 1e-300, 5e-324])

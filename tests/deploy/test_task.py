@@ -42,6 +42,7 @@ def test_the_guarantee_counts_honest_reports_and_a_lower_promise_is_refused():
     TASK.check()
     found = TASK.guarantee()
     assert TASK.num_honest == 9_000
+    assert [TASK.most_dishonest(number) for number in (0, 1, 10, 11)] == [0, 1, 1, 2]
     law = TASK.asked.randomizer.profile
     assert found.epsilon == account(law, num_users=9_000, delta=1e-8).epsilon
     assert TASK.guarantee(20_000).epsilon_upper < found.epsilon_upper

@@ -203,6 +203,10 @@ class TestDummies:
         wanted = np.concatenate([[0.0, 0.0], np.cumsum(joint / joint.sum())])
         assert found.at_most[1:] == pytest.approx(wanted, abs=1e-9)
 
+    def test_whole_numbers_of_a_symmetric_law_are_as_skewed_as_coins(self):
+        known = KnownTotal.of((DummyLaw.from_text("laplace:1.3:4"),), 8, 2)
+        assert known.third == known.variance > 0.0
+
     @staticmethod
     def coverage(law, users, chances, total, *, num_bins, confidence=0.95):
         """Return the exact coverage given the number of dummies."""

@@ -51,7 +51,7 @@ GUARD_BITS = 64
 # epsilon, about.
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 
-# Most ball operations, some half a minute; laws that need fewer than the second are listed at once.
+# Most ball operations, some half a minute; laws that need fewer than the second are listed.
 MOST_OPERATIONS, _FEW_OPERATIONS = 1e8, 3e6
 
 # Counts of operations stop here.
@@ -162,12 +162,16 @@ def method_delta(
 
 
 def law_delta(atoms: Sequence[Atom], num_users: int, epsilon: arb, level: int) -> arb:
-    """Enclose (B) for a law, by listing where that is quick."""
+    """Enclose (B) for a law, by listing where that is quick, or no slower than the integral."""
     kept = tuple(atom for atom in atoms if not atom[0].is_zero())
-    most = min(_FEW_OPERATIONS * 10**level, MOST_OPERATIONS)  # later integrals take longer
-    if enumeration_work(len(kept), num_users) <= most:
-        return enumerated_delta(kept, num_users, epsilon)
-    return contour_delta(kept, num_users, epsilon, SMOOTHINGS[level], exponent=80.0 + 20.0 * level)
+    if (work := enumeration_work(len(kept), num_users)) > _FEW_OPERATIONS:
+        how = {"exponent": 80.0 + 20.0 * level, "most_operations": min(work, MOST_OPERATIONS)}
+        try:
+            return contour_delta(kept, num_users, epsilon, SMOOTHINGS[level], **how)
+        except OutOfRegimeError:
+            if work > MOST_OPERATIONS:
+                raise
+    return enumerated_delta(kept, num_users, epsilon)
 
 
 def contour_delta(
