@@ -161,6 +161,16 @@ def test_the_commands_run_and_estimate_on_spark(session, tmp_path, monkeypatch, 
     assert main([*collect, "--id", "id", "--dishonest", "3", "--out", "no"]) == 2
     assert main([*collect, "--processes", "2", "--out", "no"]) == 2
     assert main(["estimate", "x", "--plan", "plan.json", "--out", "no", "--engine", "spark"]) == 2
+    (tmp_path / "folder").mkdir()
+    people.write_csv("people.csv")
+    (tmp_path / "junk.parquet").write_text("junk")
+    for table, said in {
+        "people.csv": "convert it to Parquet",
+        "folder": "holds no file",
+        "junk.parquet": "Spark stopped at junk.parquet: java.lang.RuntimeException",
+    }.items():
+        assert main(["run", table, *collect[2:], "--id", "id", "--out", "no"]) == 2
+        assert said in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
 
 

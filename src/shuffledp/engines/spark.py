@@ -27,13 +27,13 @@ from shuffledp.collection.report_files import (
 from shuffledp.collection.result import Result
 from shuffledp.collection.run import Collected, drawn_by_users
 from shuffledp.collection.run import estimate as estimated
-from shuffledp.collection.source.tables import Source, require_users
+from shuffledp.collection.source.tables import Source, is_text_table, require_users
 from shuffledp.core.errors import DataError
 from shuffledp.core.files import require_file
 from shuffledp.core.lazy import pl
 from shuffledp.core.reports import Reports
 from shuffledp.engines.spark_blocks import prepared
-from shuffledp.engines.spark_sessions import Workers, session, session_of, told
+from shuffledp.engines.spark_sessions import Workers, session, session_of, stopped, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,17 +230,25 @@ def run_files(
     def save(frame: "DataFrame") -> None:
         frame.write.parquet(Path(str(save_to)).resolve().as_uri())
 
-    return run(_read(path), column, plan, sink=None if save_to is None else save, **how)
+    with stopped(f"Apache Spark stopped at {path}"):
+        return run(_read(path), column, plan, sink=None if save_to is None else save, **how)
 
 
 def _read(path: str | PathLike[str]) -> "DataFrame":
     """Return the rows of a Parquet file, or of a folder of them."""
+    location = Path(path)
     reader = session().read.option("recursiveFileLookup", "true")
-    if Path(path).is_dir():
+    if location.is_dir():
+        if not any(location.rglob("*.parquet")):
+            raise DataError(
+                f"{path} holds no file whose name ends in .parquet: give another folder"
+            )
         reader = reader.option("pathGlobFilter", "*.parquet")
     else:
-        require_file(Path(path))
-    return reader.parquet(Path(path).resolve().as_uri())  # Java may run in another folder
+        require_file(location)
+        if is_text_table(location):
+            raise DataError(f"cannot read {path} on Spark: convert it to Parquet, or run it here")
+    return reader.parquet(location.resolve().as_uri())  # Java may run in another folder
 
 
 def shuffle(frame: "DataFrame", *, num_files: SupportsIndex | None = None) -> "DataFrame":

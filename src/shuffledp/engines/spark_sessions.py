@@ -103,6 +103,19 @@ def told() -> Iterator[None]:
         raise getattr(errors, name, ShuffledpError)(message) from None
 
 
+@contextmanager
+def stopped(where: str) -> Iterator[None]:
+    """Raise an error of Spark itself, of many lines, as one of one line."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        causes = re.findall(r"^Caused by: (.+)", str(error), re.MULTILINE)
+        raise ShuffledpError(f"{where}: {(causes or str(error).splitlines()[:1])[-1]}") from error
+
+
 class Workers:
     """Spark's workers as an engine for pieces of work: files of reports, or sealed pages.
 
