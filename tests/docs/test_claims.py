@@ -101,6 +101,13 @@ def test_leakage_beside_epsilon_is_as_stated(truth):
         assert weak.randomizer.upper == strong.randomizer.upper == pytest.approx(truth)
 
 
+def test_the_most_that_a_guess_is_right_is_rounded_up():
+    most = {e: math.ceil(1000.0 / (1.0 + math.exp(-e))) / 10.0 for e in (0.5, 1, 2, 3, 4)}
+    words = f"at most {most[0.5]} % at epsilon = 0.5, {most[1]} % at 1"
+    assert says("docs/faq.md", f"{words}, {most[3]} % at 3")
+    assert says("docs/guides/choosing-epsilon.md", f"{words}, {most[2]} % at 2, {most[4]} % at 4.")
+
+
 def test_the_number_of_randomizers():
     kinds = [registry.RANDOMIZERS, registry.NUMBER_RANDOMIZERS, registry.VECTOR_RANDOMIZERS]
     alone = sum(map(len, kinds))
