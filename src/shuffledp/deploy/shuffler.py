@@ -487,8 +487,8 @@ class Shuffler(Keeper):
                 self._drop_reports(gone)
                 self._count({(state.last_epoch, name): each for name, each in counted.items()})
         self._store.wipe_log()
-        settled = self.batch(state.number)
-        if settled.state == "fetched":  # another process was faster, and this one wrote it again
+        # If another process was faster, this one wrote a batch again that is forgotten.
+        if (settled := self.batch(state.number)).state == "fetched":
             self._batches.delete(state.number)
         return settled
 
