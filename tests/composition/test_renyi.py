@@ -64,6 +64,21 @@ def test_a_gaussian_that_ends():
         assert exact <= renyi_divergence(curve, order) <= 1.002 * exact
 
 
+def test_what_lies_beyond_the_last_knots_counts():
+    """Chords of both parts are exact; the smaller one is below the tail at which knots end."""
+    small, near, far = 5e-9, math.exp(0.1), math.e
+    large = (0.01 / math.sqrt(0.012 * math.pi) - small * (far - 1.0)) / (near - 1.0)
+    parts = ((large, near), (small, far))
+
+    def at(epsilon):
+        value = math.fsum(mass * max(ratio - math.exp(epsilon), 0.0) for mass, ratio in parts)
+        return Enclosure(value, value)
+
+    exact = math.log1p(math.fsum(m * (r - 1.0) ** 2 * (1.0 + 1.0 / r) for m, r in parts))
+    found = renyi_divergence(HockeyStickCurve(at, at, 1.0), 2.0)
+    assert exact < found < exact * (1.0 + 1e-6)
+
+
 def test_nothing_to_tell_apart():
     zero = HockeyStickCurve(
         forward=lambda _: Enclosure(0.0, 0.0), backward=lambda _: Enclosure(0.0, 0.0), highest=1.0
