@@ -25,7 +25,7 @@ from shuffledp.collection.source import tables
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.labels import present
-from shuffledp.core.lazy import pl
+from shuffledp.core.lazy_polars import pl
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
 
@@ -139,7 +139,7 @@ def write_reports(
 def facts_of(
     randomizer: LocalRandomizer, labels: tuple[str, ...] | None, collected_by: str
 ) -> dict[str, Any]:
-    """Return the metadata of stored reports: law, answers and origin."""
+    """Return the facts that are stored with reports: their law, answers and origin."""
     return {
         "fingerprint": randomizer.fingerprint,
         "randomizer": randomizer.name,
