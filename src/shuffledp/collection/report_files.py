@@ -25,7 +25,7 @@ from shuffledp.collection.source import tables
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.labels import present
-from shuffledp.core.lazy_polars import pl
+from shuffledp.core.lazy import pl
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import LocalRandomizer
 
