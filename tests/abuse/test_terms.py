@@ -123,7 +123,7 @@ def test_what_a_relay_says_cannot_write_to_the_terminal(here, capsys, monkeypatc
     told = capsys.readouterr().err
     assert "\\x1b]0;owned" in told
     assert told.replace("\n", "").isprintable()
-    assert len(told) < 320
+    assert len(told) < 420
 
 
 def test_every_limit_of_the_command_reaches_the_protocol(here, monkeypatch):
