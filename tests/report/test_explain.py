@@ -129,7 +129,12 @@ def test_the_command_prints_it_or_writes_it(form, record, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"num_users": "many"}, {"guarantee": []}, {"guarantee": {}}, {"question": "x"}, {"domain": 1}],
+    [
+        *({"num_users": "many"}, {"guarantee": []}, {"guarantee": {}}, {"question": "x"}),
+        *({"domain": 1}, {"num_users": 0}, {"epsilon0": -1.0}, {"epsilon0": 10**400}),
+        *({"guarantee": {"epsilon": each, "delta": 0.0}} for each in (-3, "nan")),
+        *({"guarantee": {"epsilon": 1.0, "delta": each}} for each in (-1, 2)),
+    ],
 )
 def test_a_record_that_was_changed_beyond_use_is_refused(record, changed):
     for form in FORMS.values():
@@ -137,9 +142,22 @@ def test_a_record_that_was_changed_beyond_use_is_refused(record, changed):
             form({**record(), **changed})
 
 
+@pytest.mark.parametrize("form", ["label", "registry"])
+def test_a_guarantee_without_its_method_is_refused(form, record):
+    found = record()
+    del found["guarantee"]["method"]
+    with pytest.raises(DataError, match=r"'method'\): restore it"):
+        FORMS[form](found)
+
+
 def test_of_a_simulation_and_of_other_files_nothing_is_said(record, tmp_path):
     with pytest.raises(DataError, match="simulation"):
         record(collected_by="simulation")
+    written = json.loads((tmp_path / "privacy.json").read_bytes())
+    del written["is_simulation"]
+    (tmp_path / "privacy.json").write_text(json.dumps(written))
+    with pytest.raises(DataError, match="simulation"):
+        read_record(tmp_path)
     file = tmp_path / "other.json"
     with pytest.raises(DataError, match="cannot read"):
         read_record(file)

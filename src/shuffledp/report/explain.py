@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
+
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.result import COLLECTED_BY
 from shuffledp.core.errors import DataError, ShuffledpError
@@ -27,6 +29,7 @@ from shuffledp.report.wording import BARE, TOGETHER, WORDS, title_of, true_answe
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice
+_UNUSABLE = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, UndefinedError
 
 
 def read_record(
@@ -59,7 +62,7 @@ def read_record(
         raise DataError(
             f"{file} lacks {', '.join(sorted(missing))}: give a privacy.json of `shuffledp run`"
         )
-    if record.get("is_simulation"):
+    if record.get("is_simulation") or record.get("collected_by") == "simulation":
         raise DataError(
             f"{file} tells of a simulation with a seed, which protects nobody, so there is nothing "
             "to promise: run the collection without a seed"
@@ -82,8 +85,8 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
     is_bare = record["epsilon0"] in {None, math.inf}
     shuffle = shuffle_words(str(record["shuffler"])).notice
     # Local loss of one report, and of all reports of a user if the question has rounds.
-    loss = None if is_bare else float(record["epsilon0"])
-    sent = int(guarantee.get("rounds", 1)) if "discovery" in record else 1
+    numbers = _numbers(record, is_bare=is_bare)
+    loss, sent = numbers["epsilon0"], numbers["rounds"] if "discovery" in record else 1
     about = {each: str(text) for each, text in record["about"].items() if text}
     text = render(
         template,
@@ -91,14 +94,10 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         about=about,
         asked=_asked(record, about),
         guarantee=guarantee,
-        epsilon=upper_in_json(guarantee["epsilon"]),
-        delta=upper_in_json(guarantee["delta"]),
-        rounds=int(guarantee.get("rounds", 1)),
-        epsilon0=loss,
+        **numbers,
         loss_of_all=loss and sent * loss,
         together=TOGETHER,
         **values_of_forms(record),
-        num_users=int(record["num_users"]),
         mechanism=BARE if is_bare else title_of(name),
         shuffler=str(record["shuffler"]),
         shuffle=shuffle.replace("randomized answers", "answers") if is_bare else shuffle,
@@ -111,13 +110,30 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
     return text.rstrip("\n") + "\n"
 
 
+def _numbers(record: Mapping[str, Any], *, is_bare: bool) -> dict[str, Any]:
+    """Return the numbers of a record's guarantee; raise for any that no guarantee has."""
+    guarantee = record["guarantee"]
+    found = {
+        "epsilon": upper_in_json(guarantee["epsilon"]),
+        "delta": upper_in_json(guarantee["delta"]),
+        "epsilon0": None if is_bare else float(record["epsilon0"]),
+        "rounds": int(guarantee.get("rounds", 1)),
+        "num_users": int(record["num_users"]),
+    }
+    for name, value in found.items():
+        low, high = int(name in {"rounds", "num_users"}), 1.0 if name == "delta" else math.inf
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"{name} = {value} is not in [{low}, {high:g}]")
+    return found
+
+
 def _filled(template: str, record: Mapping[str, Any]) -> str:
     """Return a form filled from a record; raise for one that was changed beyond use."""
     try:
         return _form(template, record)
     except ShuffledpError:
         raise
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except _UNUSABLE as error:
         raise DataError(
             f"privacy.json is not as `shuffledp run` wrote it ({type(error).__name__}: {error}): "
             "restore it, or run again"
