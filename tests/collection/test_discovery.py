@@ -247,8 +247,8 @@ def test_a_plan_is_saved_and_loaded(plan, among_dummies, tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"sink": list}, "sink"),
-        ({"shuffling": sdp.groups.GroupShuffling}, "leave both out"),
+        ({"sink": list}, "sink for saved reports: heavy-hitters"),
+        ({"shuffling": sdp.groups.GroupShuffling}, r"shuffling = .*: .*; leave that out"),
         ({"post_processing": ["clip"]}, "post_processing"),
     ],
 )

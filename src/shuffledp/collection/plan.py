@@ -401,9 +401,9 @@ def plan(  # noqa: PLR0913  # one keyword an option
         )
     is_over = isinstance(shuffling, FinishedShuffling)  # the reports of one round
     if question.has_rounds and (rounds != 1 or not (is_over or shuffling == UNIFORM)):
+        given = f"rounds = {rounds}" if rounds != 1 else f"shuffling = {shuffling.name}"
         raise ParameterError(
-            f"rounds = {rounds}, shuffling = {shuffling.name}: {question.kind} has rounds of its "
-            "own, of uniform shuffles; leave both out"
+            f"{given}: {question.kind} has rounds of its own, of uniform shuffles; leave that out"
         )
     if max_epsilon0 is not None and epsilon is None:
         raise ParameterError(

@@ -164,8 +164,9 @@ def run(  # noqa: PLR0913  # one keyword an option
     liars = require_dishonest(dishonest, column.num_users, seed)
     if plan.question.has_rounds and (sink is not None or shuffling != UNIFORM):
         raise ParameterError(
-            f"sink, shuffling = {shuffling.name}: {plan.question.kind} has a uniform shuffle in "
-            "each of several rounds, and keeps no reports; leave both out"
+            f"{'sink for saved reports' if sink else f'shuffling = {shuffling.name}'}: "
+            f"{plan.question.kind} has a uniform shuffle in each of several rounds, and keeps no "
+            "reports; leave that out"
         )
     how: Any = {"shuffling": shuffling, "dummies": plan.dummies}
     how |= {"scratch": scratch, "on_progress": on_progress}
