@@ -279,14 +279,15 @@ def app(tmp_path):
         )
 
 
-def asked(app, method, path, *, signer="analyzer", signed=None, ahead=0):
+def asked(app, method, path, *, signer="analyzer", signed=None, ahead=0, host="shuffler"):
     """Ask the shuffler for something, with a signature of that or of something else, or none."""
     path = f"/tasks/{TASK.task_id.hex()}{path}"
-    headers = {}
+    headers = {"Host": host}
     if signer is not None:
         made_at = uint(int(time.time()) + ahead, 8)
         text = m.signed_request(TASK.task_id, *(signed or (method, path)), made_at)
-        headers = {"Authorization": f"Signature {(made_at + SIGNING[signer].sign(text)).hex()}"}
+        token = made_at + SIGNING[signer].sign(text)
+        headers["Authorization"] = f"Signature {token.hex()}"
 
     async def ask():
         transport = httpx.ASGITransport(app)
@@ -309,6 +310,9 @@ def test_only_the_analyzer_gets_batches_and_none_before_its_time_or_twice(app):
     reading = ("GET", f"/tasks/{TASK.task_id.hex()}/batches/1")
     stolen = asked(server, "DELETE", "/batches/1", signed=reading)
     assert stolen.status_code == httpx.codes.FORBIDDEN
+    listing = ("GET", f"/tasks/{TASK.task_id.hex()}/batches")
+    posing = asked(server, "GET", "/batches/1", signed=listing, host=f"shuffler{listing[1]}#")
+    assert posing.status_code == httpx.codes.FORBIDDEN
     for ahead in (-400, 400):  # heard once, and made again
         again = asked(server, "DELETE", "/batches/1", ahead=ahead)
         assert (again.status_code, "compare the clocks" in again.text) == (403, True)

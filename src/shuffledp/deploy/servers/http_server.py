@@ -514,7 +514,9 @@ async def on_hangup(reload: Callable[[], Callable[[], None]], watch: Watch) -> N
 
 def require_signed(request: Request, task: Task, key: bytes) -> None:
     """Raise unless the holder of a key has just signed the request."""
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    # Not of `request.url`, into which some versions of Starlette take what the head Host says.
+    query = request.scope["query_string"].decode("latin-1")
+    path = request.scope["path"] + (f"?{query}" if query else "")
     token = token_of(request)
     at, signature = token[:8], token[8:]
     if not is_signed(signature, key, signed_request(task.task_id, request.method, path, at)):
