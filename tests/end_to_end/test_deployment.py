@@ -292,6 +292,10 @@ def test_settings_are_checked_name_by_name(answers, capsys):
     assert len(list(read.sealing_keys.glob("*.key"))) == 30
     assert main(["task", "create", "--epoch", "soon"]) == 2
     assert "30s, 15m" in capsys.readouterr().err
+    for address in ("http://127.0.0.1:8410", "127.0.0.1", ":8410", "127.0.0.1:65535"):
+        assert main([*CREATE[:-1], "other", "--shuffler", address]) == 2
+        assert "is not ADDRESS:PORT" in capsys.readouterr().err
+        assert not Path("other").exists()  # with half of the keys
 
 
 @pytest.mark.slow

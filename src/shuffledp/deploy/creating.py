@@ -17,7 +17,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.messages import report_size
 from shuffledp.deploy.sealing import SIZES
-from shuffledp.deploy.servers.settings import write_task
+from shuffledp.deploy.servers.settings import port_on, write_task
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import ProtocolError
 
@@ -81,6 +81,8 @@ def create_task(
     """
     if folder.exists():
         raise ParameterError(f"{folder} exists: choose another folder with out=...")
+    for each in listen:
+        port_on(each, 1)  # of its inner port; raises before anything is written
     if fields["asked"].search:  # the devices of a round must be in one epoch
         fields["num_epochs"] = 1
     operator = Ed25519PrivateKey.generate()

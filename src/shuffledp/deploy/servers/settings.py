@@ -79,7 +79,7 @@ class Settings:
 
     def of_instance(self, number: int) -> Self:
         """Return the settings of a further process of the role, with ports raised by 2 x number."""
-        listen, inner = (_port_on(each, 2 * number) for each in (self.listen, self.inner))
+        listen, inner = (port_on(each, 2 * number) for each in (self.listen, self.inner))
         return replace(self, listen=listen, inner=inner)
 
     def lists(self) -> dict[str, bytes]:
@@ -298,7 +298,7 @@ def write_task(
             "store": f"{role}/store",
             "public_keys": f"{role}/keys.bin",
             "listen": address,
-            "inner": _port_on(address, 1),
+            "inner": port_on(address, 1),
         }
         # Texts and numbers are written alike in TOML and JSON.
         lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
@@ -344,16 +344,17 @@ def _public(key: Any) -> bytes:
 
 def address_of(listen: str) -> tuple[str, int]:
     """Return address and port; raise for anything else."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 0xFFFF:
+    host, _, port = listen.rpartition(":")
+    if not host or "/" in host or not port.isdecimal() or int(port) > 0xFFFF:
         raise DataError(f"listen = {listen!r} is not ADDRESS:PORT, such as 127.0.0.1:8410")
     return host.strip("[]"), int(port)
 
 
-def _port_on(listen: str, number: int) -> str:
+def port_on(listen: str, number: int) -> str:
     """Return the same address with a higher port; port 0, for any free one, stays."""
-    host, port = address_of(listen)
-    return f"{host}:{port + number if port else 0}"
+    host, port = listen.rpartition(":")[0], address_of(listen)[1]
+    address_of(moved := f"{host}:{port + number if port else 0}")  # raises beyond the last port
+    return moved
 
 
 def destroy_key(folder: Path, number: int) -> bool:
