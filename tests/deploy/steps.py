@@ -23,7 +23,21 @@ def advance(shuffler, now):
         dummies = shuffler.keep_dummies(state, shuffler.seal_dummies(held, opened))
         written = shuffler.write(state, held, opened, dummies)
         found.append(shuffler.settle(state, written))
+    delete_fetched(shuffler)
     return found
+
+
+def forget(shuffler, number):
+    """Forget a batch, and delete its file."""
+    shuffler.forget(number)
+    delete_fetched(shuffler)
+
+
+def delete_fetched(shuffler):
+    """Delete the files of fetched batches."""
+    for each in shuffler.to_delete():
+        shuffler.delete(each)
+        shuffler.deleted(each)
 
 
 def open_outer(report, task_id, private_key):

@@ -17,7 +17,7 @@ from deploy.roles import (
     shuffler_for,
     upload,
 )
-from deploy.steps import advance, open_outer, take
+from deploy.steps import advance, forget, open_outer, take
 from shuffledp.core.errors import OutputError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.messages import Answer
@@ -94,11 +94,11 @@ def test_a_fetched_batch_whose_file_could_not_be_deleted_is_deleted_later(tmp_pa
         with monkeypatch.context() as patch:
             patch.setattr("pathlib.Path.unlink", fails)
             with pytest.raises(OutputError, match=r"cannot delete .* no permission"):
-                shuffler.forget(1)
+                forget(shuffler, 1)
         assert list(tmp_path.glob("batch-*"))
         advance(shuffler, at(1))
         assert not list(tmp_path.glob("batch-*"))
-        shuffler.forget(1)  # once more is once
+        forget(shuffler, 1)  # once more is once
 
 
 def fails(*_, **__):
@@ -132,6 +132,6 @@ def test_after_sealing_no_id_and_no_ciphertext_is_on_disk(tmp_path):
             take(shuffler, body, at(0))
         advance(shuffler, at(0, OVER))
         shuffler.fetch(1)
-        shuffler.forget(1)
+        forget(shuffler, 1)
     everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert not any(body[21:53] in everything for body in bodies)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import resource
 import sys
+import threading
 from dataclasses import replace
 
 import httpx
@@ -15,7 +16,7 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.core.errors import OutputError
 from shuffledp.deploy import shuffler_server as serving
-from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.messages import Answer, decode_upload
 from shuffledp.deploy.servers.http_server import inner_app
 from shuffledp.deploy.servers.settings import destroy_key
 from shuffledp.deploy.shuffler_server import (
@@ -176,6 +177,38 @@ def test_a_batch_that_cannot_be_written_is_opened_once_and_written_when_it_can(m
         asyncio.run(asyncio.wait_for(scenario(shuffler), 120))
         assert shuffler.batch(1).size == 3
     assert (failed, opened) == ([1, 1, 1], [True])
+
+
+def test_uploads_do_not_wait_while_a_fetched_batch_is_deleted(make, monkeypatch):
+    task, settings, _ = make()
+    begun, is_over = threading.Event(), threading.Event()
+
+    async def scenario(shuffler):
+        watch = ShufflerWatch(shuffler)
+        release = serving._release_batches(shuffler, watch, lambda: at(1), 0.001)
+        running = asyncio.ensure_future(release)
+        while not begun.is_set():  # a bucket that does not answer for minutes
+            await asyncio.sleep(0.01)
+        intake = serving.Intake(shuffler, lambda: at(1), watch)
+        storing = asyncio.ensure_future(intake.run())
+        reports = decode_upload(sent(task, settings, epoch=1, numbers=(4,)), *task.sizes)
+        assert await intake.take(reports) == [Answer.ACCEPTED]
+        assert shuffler.to_delete() == [1]
+        is_over.set()
+        while shuffler.to_delete():
+            await asyncio.sleep(0.01)
+        running.cancel(), storing.cancel()
+
+    def delete(number):
+        begun.set()
+        assert is_over.wait(60)
+
+    with open_shuffler(settings) as shuffler:
+        take(shuffler, sent(task, settings, epoch=0, numbers=(1, 2, 3)), at(0))
+        advance(shuffler, at(0, OVER))
+        shuffler.forget(1)
+        monkeypatch.setattr(shuffler, "delete", delete)
+        asyncio.run(asyncio.wait_for(scenario(shuffler), 120))
 
 
 def test_a_batch_waits_for_a_ledger_that_is_gone_and_uploads_do_not(make, tmp_path, capsys):

@@ -27,7 +27,7 @@ from deploy.roles import (
     shuffler_for,
     upload,
 )
-from deploy.steps import advance, take
+from deploy.steps import advance, forget, take
 from shuffledp.accounting.account import account
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
@@ -55,8 +55,8 @@ def test_reports_travel_from_clients_to_estimates(tmp_path):
         assert opened.guarantee == TASK.guarantee(4)
         law = TASK.asked.randomizer.profile
         assert opened.guarantee.epsilon == account(law, num_users=4, delta=1e-8).epsilon
-        shuffler.forget(1)
-        shuffler.forget(1)
+        forget(shuffler, 1)
+        forget(shuffler, 1)
         assert shuffler.sealed_after(0) == []
         assert list(tmp_path.glob("*.sdp")) == []
         with pytest.raises(ProtocolError, match="fetched"):

@@ -291,7 +291,6 @@ class Shuffler(Keeper):
             return []
         self.note_time(now)
         self._drop_handed_out()
-        self._delete_fetched()
         # One batch at a time, so that all stored reports of its epochs are its members.
         if not self._batches_in("closed"):
             num_over = self.task.nth_epoch(now - self._grace)
@@ -486,11 +485,11 @@ class Shuffler(Keeper):
                 gone = (each for each in epochs if found != "short" or each in self._sealing_keys)
                 self._drop_reports(gone)
                 self._count({(state.last_epoch, name): each for name, each in counted.items()})
+            elif written.root:  # another process was faster: perhaps the batch is forgotten
+                change = "UPDATE batches SET root = ? WHERE number = ? AND state = 'fetched'"
+                self._store.change(change, (written.root, state.number))
         self._store.wipe_log()
-        # If another process was faster, this one wrote a batch again that is forgotten.
-        if (settled := self.batch(state.number)).state == "fetched":
-            self._batches.delete(state.number)
-        return settled
+        return self.batch(state.number)
 
     def _hold(self, held: Held, epoch: int) -> None:
         """Keep these records, and no others, for the next batch."""
@@ -540,20 +539,25 @@ class Shuffler(Keeper):
         return data
 
     def forget(self, number: int) -> None:
-        """Delete a batch that the analyzer has; do nothing if it is deleted already."""
+        """Note that the analyzer has a batch, whose file is then `to_delete`; repeatable."""
         if self.batch(number).state not in ("sealed", "fetched"):
             self.require_sealed(number)  # raises
         with self._store.transaction():
             self._store.change("UPDATE batches SET state = 'fetched' WHERE number = ?", (number,))
-        self._delete_fetched()
 
-    def _delete_fetched(self) -> None:
-        """Delete the files of fetched batches, which keep their root until their file is gone."""
+    def to_delete(self) -> list[int]:
+        """Return the fetched batches that have a file: they keep their root as long."""
         query = "SELECT number FROM batches WHERE state = 'fetched' AND root IS NOT NULL"
-        for (number,) in self._store.rows(query):
-            self._batches.delete(number)
-            with self._store.transaction():
-                self._store.change("UPDATE batches SET root = NULL WHERE number = ?", (number,))
+        return [number for (number,) in self._store.rows(query)]
+
+    def delete(self, number: int) -> None:
+        """Delete the file of a batch, if any; uses no database."""
+        self._batches.delete(number)
+
+    def deleted(self, number: int) -> None:
+        """Note that the file of a fetched batch is gone."""
+        with self._store.transaction():
+            self._store.change("UPDATE batches SET root = NULL WHERE number = ?", (number,))
 
     def counts(self) -> dict[str, int]:
         """Return the number of reports by answer (accepted, late, replayed, ...) in all epochs."""

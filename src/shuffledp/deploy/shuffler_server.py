@@ -323,6 +323,7 @@ def shuffler_app(
     async def forget(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)
         shuffler.forget(number := request.path_params["number"])
+        await _delete_fetched(shuffler)
         watch.say("batch_fetched", batch=number)
         return Response(status_code=204)
 
@@ -372,11 +373,19 @@ async def _release_batches(
                 opened = {}
             if seen is not None:
                 watch.tick(seen)
+            await _delete_fetched(shuffler)
         except ShuffledpError as error:  # a full disk, no ledger: each step can be done again
             watch.look("batches", str(error), failed="store_failed")
         else:
             watch.look("batches", "", works="store_works")
         await asyncio.sleep(tick_seconds)
+
+
+async def _delete_fetched(shuffler: Shuffler) -> None:
+    """Delete the files of fetched batches; uploads are taken in even if that takes minutes."""
+    for number in shuffler.to_delete():
+        await asyncio.to_thread(shuffler.delete, number)
+        shuffler.deleted(number)
 
 
 async def _prepare_epochs(shuffler: Shuffler, now: Now, tick_seconds: float) -> None:

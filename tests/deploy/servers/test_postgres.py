@@ -19,7 +19,7 @@ from deploy.roles import (
     shuffler_for,
     upload,
 )
-from deploy.steps import advance, take
+from deploy.steps import advance, delete_fetched, forget, take
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.added_dummies import newest_handed_out
 from shuffledp.deploy.messages import Answer
@@ -117,9 +117,10 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         (done,) = advance(other, at(0, OVER))
         assert slow.settle(state, written) == done
         assert other.counts() == {"accepted": 4}
-        other.forget(1)
+        forget(other, 1)
         assert slow.write(state, held, opened) == written
         assert slow.settle(state, written).state == "fetched"
+        delete_fetched(other)
         assert list(tmp_path.glob("*.sdp")) == []  # what was forgotten stays so
 
 
