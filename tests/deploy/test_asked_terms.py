@@ -121,3 +121,12 @@ def test_labels_that_no_text_becomes_are_refused(question, label):
 def test_what_is_no_question_is_refused(written):
     with pytest.raises(DataError, match="no question that is known"):
         AskedTerms.from_json_dict(written)
+
+
+def test_a_text_that_cannot_be_written_is_refused():
+    question, text = Categories(domain=("a", "b")), "Gef\udce4llt es?"
+    with pytest.raises(DataError, match="text of the question holds bytes that are no text"):
+        AskedTerms.of(question, "k-rr", 1.0, text)
+    written = AskedTerms.of(question, "k-rr", 1.0).to_json_dict() | {"text": text}
+    with pytest.raises(DataError, match="ask no question that is known here: text of the"):
+        AskedTerms.from_json_dict(written)

@@ -13,7 +13,7 @@ from shuffledp import AnswerSets, Categories, Mean
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.messages import report_size
 from shuffledp.deploy.task import Task
@@ -82,6 +82,11 @@ def test_epochs():
 def test_a_task_out_of_range_is_refused(changes):
     with pytest.raises(ParameterError):
         make_task(**changes)
+
+
+def test_a_name_that_cannot_be_written_is_refused():
+    with pytest.raises(DataError, match="info or a URL of the task holds bytes that are no text"):
+        make_task(info="\udce4")
 
 
 @pytest.mark.parametrize(

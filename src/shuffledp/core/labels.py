@@ -211,6 +211,15 @@ def require_list(name: str, texts: Iterable[object]) -> None:
         raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
 
 
+def require_text(what: str, *texts: str) -> None:
+    """Raise for bytes that the system could not decode: surrogates, which cannot be written."""
+    if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
+        raise DomainError(
+            f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
+            "LC_ALL=C.UTF-8, or write them in UTF-8"
+        )
+
+
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
     """Return the labels of a list; refuse empty ones, undecoded bytes and pairs that look alike."""
     given = tuple(values)
@@ -220,12 +229,7 @@ def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str,
             f"{what} has an empty answer at position {labels.index('') + 1}: name every answer, "
             "and say with missing='category' what is to be done with empty rows"
         )
-    # Bytes that the system could not decode are surrogates, which cannot be written.
-    if any("\ud800" <= character <= "\udfff" for label in labels for character in label):
-        raise DomainError(
-            f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "
-            "LC_ALL=C.UTF-8, or read the answers from a file in UTF-8"
-        )
+    require_text(what, *labels)
     seen: dict[str, int] = {}
     for place, label in enumerate(labels):
         is_text = isinstance(given[place], str)

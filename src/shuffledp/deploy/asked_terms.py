@@ -20,6 +20,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import finite
+from shuffledp.core.labels import require_text
 from shuffledp.core.reports import Reports
 from shuffledp.deploy import wire
 from shuffledp.randomizers.base import LocalRandomizer
@@ -156,6 +157,7 @@ class AskedTerms:
             )
         if not (no_local_noise and epsilon0 == math.inf):
             require_positive("epsilon0", epsilon0)
+        require_text("text of the question", text)
         made = chosen_candidates(question, randomizer)[randomizer](epsilon0)
         codec, loss = ReportCodec.of(made, question.no_values), float(epsilon0)
         return cls(question=question, randomizer=made, codec=codec, epsilon0=loss, text=text)

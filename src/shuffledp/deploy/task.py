@@ -23,6 +23,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, ShuffledpError
 from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.labels import require_text
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms
@@ -155,6 +156,7 @@ class Task:
 
     def __post_init__(self) -> None:
         self._require_dummies()
+        require_text("info or a URL of the task", self.info, self.shuffler_url, self.analyzer_url)
         for name, value, first, last in (
             ("start", self.start, 0, 2**64 - 1),
             ("epoch_seconds", self.epoch_seconds, 1, 2**32 - 1),

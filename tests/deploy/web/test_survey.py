@@ -13,7 +13,7 @@ import pytest
 import shuffledp as sdp
 from deploy.make_vectors import make_task
 from deploy.roles import BARE, HIDDEN, OWN, SMALL
-from shuffledp.core.errors import ParameterError
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.web.survey import Survey, question_facts, survey_app, texts
 
 HOSTILE = "</label><script>alert(1)</script>\" onclick='alert(2)'"
@@ -177,3 +177,9 @@ def test_only_files_of_the_page_are_served():
     for path in ("/static/texts.json", "/static/..%2fpages.py", "/other"):
         assert got(app, path).status_code == 404
     assert json.loads(got(app, "/static/x").text)["error"] == "there is no file 'x'"
+
+
+@pytest.mark.parametrize("changes", [{"title": "\udce4"}, {"owner": "\udce4"}])
+def test_a_text_that_cannot_be_written_is_refused(changes):
+    with pytest.raises(DataError, match="title or owner holds bytes that are no text"):
+        Survey(tasks=(task_of(),), **changes)

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.labels import require_text
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.web.pages import language_of, page_of, pages_app
 from shuffledp.report.formatting import best_guess, given, odds_factor
@@ -65,6 +66,7 @@ class Survey:
     def __post_init__(self) -> None:
         if not self.tasks or len({each.task_id for each in self.tasks}) < len(self.tasks):
             raise ParameterError("tasks has none, or one twice: give each task of the page once")
+        require_text("title or owner", self.title, self.owner)
         for task in self.tasks:
             task.check()
             name, asked = task.info, task.asked
