@@ -232,8 +232,8 @@ class Shuffler(Keeper):
 
     def finished(self) -> list[int]:
         """Return the epochs with a key, closed, and without unreleased reports."""
-        closed = self._num_closed  # before: only epochs that are not closed get reports
-        unreleased = self.unreleased()
+        # In this order: an epoch that is closed gets no more reports.
+        closed, unreleased = self._num_closed, self.unreleased()
         return [each for each in self.epochs_with_keys if each < closed and each not in unreleased]
 
     def unreleased(self) -> list[int]:
