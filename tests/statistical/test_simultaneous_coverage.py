@@ -192,6 +192,7 @@ def test_a_skewed_law_is_covered_whatever_the_share(name, k, epsilon0, num_users
 def test_roots_alone_cover_a_rare_category_too_seldom(monkeypatch):
     # What the docstring of `SupportLaw.wilson_interval` says of a category that nobody has.
     monkeypatch.setattr(intervals, "_NORMAL_FROM", 0.0)
+    monkeypatch.setattr(intervals, "_FINE_FROM", 0.0)
     probabilities = make_randomizer("k-rr", domain_size=1000, epsilon0=2.0).support_probabilities
     assert 1.0 - sum(misses(probabilities, 1, 100, 0)) == pytest.approx(0.905, abs=5e-4)
 
