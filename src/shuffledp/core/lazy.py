@@ -1,6 +1,6 @@
 """Names that are loaded when they are first used, so that importing them stays quick.
 
-They are those of polars, and public names: each face of the package is a stub, ``__init__.pyi``,
+Names of polars, and public names: each face of the package is a stub, ``__init__.pyi``,
 which type checkers read and which is the one list of its names (SPEC 1 of Scientific Python). Here
 it is read once more, to load them.
 """
