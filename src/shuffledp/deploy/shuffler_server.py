@@ -195,9 +195,9 @@ class ShufflerWatch(Watch):
         if "store" in self.problems:  # no upload tests it while clients wait for readiness
             shuffler.try_store()
             self.store_works()
-        # Only one of the processes that share the store publishes the totals.
-        for outcome, number in shuffler.counts().items() if shuffler.leads() else ():
-            self.set("reports_total", number, outcome)
+        # Each process stores its refusals; only one of those that share the store publishes totals.
+        counts = shuffler.counts()
+        self.set_all("reports_total", counts if shuffler.leads() else {})
         if time.monotonic() >= self._next_count:
             begun = time.monotonic()
             self.set("waiting_reports", shuffler.num_unreleased())

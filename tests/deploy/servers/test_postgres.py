@@ -1,6 +1,7 @@
 """Several processes of a shuffler at one PostgreSQL database, which may go away."""
 
 import threading
+from contextlib import suppress
 from itertools import starmap
 
 import psycopg
@@ -24,6 +25,7 @@ from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.added_dummies import newest_handed_out
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.batches import open_texts
+from shuffledp.deploy.shuffler_server import ShufflerWatch
 
 
 @pytest.fixture
@@ -122,6 +124,35 @@ def test_one_that_lost_the_lead_while_it_released_does_no_harm(tmp_path, url, cu
         assert slow.settle(state, written).state == "fetched"
         delete_fetched(other)
         assert list(tmp_path.glob("*.sdp")) == []  # what was forgotten stays so
+
+
+def test_one_process_publishes_the_counts_of_all_also_after_it_lost_the_lead(tmp_path, url, cut):
+    with (
+        shuffler_for(TASK, tmp_path, database=url) as one,
+        shuffler_for(TASK, tmp_path, database=url) as other,
+    ):
+        leader, follower = ShufflerWatch(one), ShufflerWatch(other)
+
+        def tick():
+            for each in (leader, follower):
+                with suppress(OutputError):
+                    each.tick(at(0))
+
+        assert one.leads()
+        take(one, upload(TASK, b"\0", number=1), at(0))
+        assert take(other, upload(TASK, b"\0", number=2, epoch=1), at(0)) == [Answer.EARLY]
+        tick()  # the follower stores what it refused
+        tick()
+        early = 'shuffledp_shuffler_reports_total{outcome="early"} 1\n'
+        assert early in leader.numbers()
+        assert "reports_total" not in follower.numbers()
+        cut()
+        tick()
+        while not other.leads():  # the server needs a moment
+            pass
+        tick()
+        assert early in follower.numbers()
+        assert "reports_total" not in leader.numbers()
 
 
 def test_what_a_database_is_set_to_does_not_change_what_a_transaction_reads(tmp_path, url):

@@ -121,6 +121,12 @@ class Watch:
         METRICS[self._prefix + name]
         self._values[name, label] = value
 
+    def set_all(self, name: str, values: Mapping[str, float]) -> None:
+        """Set a metric under these labels, and leave it out under all others."""
+        METRICS[self._prefix + name]
+        others = {key: each for key, each in self._values.items() if key[0] != name}
+        self._values = others | {(name, label): each for label, each in values.items()}
+
     def observe(self, name: str, value: float, label: str = "") -> None:
         """Add one to the count of a summary, and a value to its sum."""
         METRICS[self._prefix + name]
