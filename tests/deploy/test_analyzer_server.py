@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from shuffledp.cli.main import main
 from shuffledp.composition.release import StatedRelease
 from shuffledp.core.errors import BudgetError, DataError, OutputError
 from shuffledp.deploy import analyzer_server as serving
+from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.analyzer_server import AnalyzerWatch, analyzer_service
 from shuffledp.deploy.servers import http_server
 
@@ -62,6 +64,30 @@ def test_refused_batches_are_tried_again_when_settings_are_read_again(make, monk
         watch.refused(5, BudgetError("spent"))
         reload()()
         assert watch.refusals == {}
+
+
+def test_a_store_that_is_back_is_no_problem_any_more_without_a_new_batch(make, monkeypatch):
+    settings, told = replace(make()[2], poll_seconds=0.001), []
+    monkeypatch.setattr(
+        http_server, "application", lambda *given, **more: told.append((given, more))
+    )
+    monkeypatch.setattr(serving, "_take", lambda *_: asyncio.sleep(0))
+    with analyzer_service(lambda: settings), monkeypatch.context() as patch:
+        (_, (work, _)), watch = told[0][0], told[0][1]["watch"]
+        watch.shuffler_answered()
+        reasons = []
+
+        def note_time(*_):
+            reasons.append(watch.reason())
+            if len(reasons) < 3:
+                raise OutputError("the database does not answer")
+            if len(reasons) > 3:
+                raise LookupError
+
+        patch.setattr(Analyzer, "note_time", note_time)
+        with pytest.raises(LookupError):
+            asyncio.run(work())
+    assert reasons == ["", *["the database does not answer"] * 2, ""]
 
 
 def test_a_check_reads_all_that_the_server_reads(make, tmp_path, capsys):

@@ -151,6 +151,7 @@ def analyzer_service(
                 try:
                     analyzer.note_time(clock())
                     await _take(analyzer, shuffler, results, watch)
+                    watch.store_works()  # what had failed, a time or a batch, was stored now
                 except OutputError as error:
                     watch.store_failed(error)
                 except ShuffledpError as error:  # the shuffler is away: it will come back
