@@ -109,6 +109,7 @@ def test_what_is_silent_or_missing_is_said(tmp_path):
     each, _ = watched(tmp_path, said=None)
     page = got(console_app([each]), f"{CONSOLE}/{each.task.task_id.hex()}")[0].text
     assert "the shuffler does not answer at its inner port" in page
+    assert "The shuffler says nothing of its reports here." in page
     assert "has no operator.key" in page
 
 

@@ -47,6 +47,14 @@ def test_epsilon_is_that_of_the_honest_reports_that_wait():
     assert row_of(state, TASK.start)["reports"] == "20,000 of 10,000"
 
 
+def test_no_number_is_made_up_for_a_shuffler_that_does_not_answer():
+    silent, empty = state_of(), state_of({"shuffler_waiting_reports": 0.0})
+    for state, said in ((silent, ("unknown", "unknown")), (empty, ("0", "no report"))):
+        figures = page_facts(state, TASK.start)["figures"]
+        assert (figures[0][1], figures[1][1]) == said
+        assert row_of(state, TASK.start)["reports"] == f"{said[0]} of 10,000"
+
+
 def test_the_curve_falls_as_reports_come_in_and_meets_the_promise():
     curve = page_facts(state_of(), TASK.start)["curve"]
     epsilons = [float(row[1]) for row in curve.rows]

@@ -27,6 +27,8 @@ _MOST_SHOWN: Final = 8  # answers in a chart over time
 _MOST_BARS: Final = 30
 _NUM_POINTS: Final = 12  # points of the curve of epsilon
 
+_WAITING: Final = "shuffler_waiting_reports"
+
 # Counts of reports on a page, in this order.
 _OUTCOMES: Final = {
     "accepted": "taken in",
@@ -54,8 +56,18 @@ class TaskState:
 
     @property
     def waiting(self) -> int:
-        """Number of reports stored and not released."""
-        return int(self.numbers.get("shuffler_waiting_reports", 0))
+        """Number of reports stored and not released; 0 where it is not known."""
+        return int(self.numbers.get(_WAITING, 0))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the shuffler has said how many reports wait."""
+        return _WAITING in self.numbers
+
+    @property
+    def waiting_text(self) -> str:
+        """Number of reports stored and not released, in words."""
+        return f"{self.waiting:,}" if self.is_known else "unknown"
 
 
 @lru_cache(maxsize=10_000)
@@ -101,7 +113,7 @@ def row_of(state: TaskState, now: float) -> dict[str, str]:
         "name": task.info,
         "question": task.asked.text,
         "when": _when(task, now),
-        "reports": f"{waiting:,} of {task.min_batch:,}",
+        "reports": f"{state.waiting_text} of {task.min_batch:,}",
         "epsilon": _epsilon_text(epsilon_among(task, waiting)) if waiting else "",
         "result": "none yet" if newest is None else f"batch {newest}: {users}",
         "alerts": str(len(alerts(state)) or ""),
@@ -113,12 +125,14 @@ def page_facts(state: TaskState, now: float) -> dict[str, Any]:
     task, number = state.task, state.waiting
     epoch, least = task.epoch_at(now), f"{task.min_batch:,}"
     where = "none" if epoch is None else f"{epoch + 1} of {task.num_epochs}"
-    epsilon = _epsilon_text(epsilon_among(task, number)) if number else "no report"
+    epsilon = "no report" if state.is_known else "unknown"
+    if number:
+        epsilon = _epsilon_text(epsilon_among(task, number))
     promised = f"promised {task.epsilon} at delta = {task.delta}; released from {least} on"
     newest = max(state.records, default=None)
     local = wording.local_figure(task.asked.randomizer.profile, rounds=task.asked.rounds)
     figures = [
-        ("Reports waiting", f"{number:,}", f"of {least}, the least batch"),
+        ("Reports waiting", state.waiting_text, f"of {least}, the least batch"),
         ("If the batch closed now", epsilon, promised),
         ("Without the shuffler", *local),
         ("Epoch", where, _when(task, now)),
