@@ -89,6 +89,16 @@ def test_an_empty_folder_may_be_used(tmp_path):
     assert leftovers(tmp_path) == ["estimates.csv"]
 
 
+def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in (".", tmp_path):
+        with pytest.raises(OutputError, match="is the current folder"), results_folder(path):
+            pass
+    with results_folder("results"):
+        pass
+    assert leftovers(tmp_path) == ["results"]
+
+
 def test_an_existing_folder_is_kept(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "estimates.csv").write_text("old")

@@ -114,6 +114,10 @@ def test_two_that_start_at_once_share_one_draw(tmp_path, monkeypatch):
         lambda state: json.dumps(state | {"reports": [0, 1, 2, 3, 5]}),
         lambda state: json.dumps(state | {"reports": [0, 1, 2, 3, -1]}),
         lambda state: json.dumps(state | {"reports": "abc"}),
+        lambda state: json.dumps(state | {"reports": [4 - each for each in state["reports"]]}),
+        lambda state: json.dumps(state | {"reports": [each + 0.5 for each in state["reports"]]}),
+        lambda state: json.dumps({key: state[key] for key in ("fingerprint", "reports")}),
+        lambda state: "[" * 100_000,
         lambda state: json.dumps(state)[:-9],
     ],
 )

@@ -52,6 +52,11 @@ def results_folder(
     """
     target = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow a link
     _require_free(target, overwrite=overwrite)
+    if target.exists() and target.samefile("."):
+        raise OutputError(
+            f"{target} is the current folder, which cannot be replaced: choose a new one in it, "
+            "such as results"
+        )
     for each in inputs:
         if Path(each).resolve().is_relative_to(target.resolve()):
             raise OutputError(f"{each} is read and lies below {target}: choose another folder")

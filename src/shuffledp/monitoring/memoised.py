@@ -5,6 +5,7 @@ releases of the reports themselves, and an adversary who sees all reports of a u
 value, not one a period. See docs/results/dummies.md.
 """
 
+import hashlib
 import json
 import os
 import uuid
@@ -90,11 +91,10 @@ class MemoisedReports:
 
 def _write(path: Path, reports: Reports) -> None:
     """Make the file of these reports, on disk on return, unless it exists by now."""
-    text = json.dumps({"fingerprint": reports.fingerprint, "reports": reports.data.tolist()})
     partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
         try:
-            write_new(partial, text.encode("ascii"), mode=0o600)
+            write_new(partial, _text(reports).encode("ascii"), mode=0o600)
             with suppress(FileExistsError):  # another process was first: its draws count
                 os.link(partial, path)
         finally:
@@ -104,20 +104,38 @@ def _write(path: Path, reports: Reports) -> None:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
+def _text(reports: Reports) -> str:
+    """Return the text of a file; its checksum is against accidents, and anybody can forge it."""
+    state = {"fingerprint": reports.fingerprint, "reports": reports.data.tolist()}
+    digest = hashlib.sha256(json.dumps(state).encode("ascii")).hexdigest()
+    return json.dumps(state | {"checksum": digest[:16]})
+
+
 def _read(path: Path, randomizer: CategoryRandomizer) -> Reports:
     """Return the checked reports of a file."""
     empty = randomizer.randomize(np.arange(0), Entropy.from_seed(0)).data
     shape = randomizer.domain_size, *empty.shape[1:]
     try:
-        state = json.loads(path.read_text(encoding="ascii"))
+        state = json.loads(text := path.read_text(encoding="ascii"))
         data = np.array(state["reports"], dtype=empty.dtype).reshape(shape)
         reports = Reports(data=data, fingerprint=str(state["fingerprint"]))
         randomizer.aggregate(reports)
+        is_whole = text == _text(reports)
     except FingerprintError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, ShuffledpError):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        ShuffledpError,
+    ):
+        is_whole = False
+    if not is_whole:
         raise DataError(
             f"{path.name} is no state of memoised reports, or damaged: restore a copy, since new "
             "draws would cost epsilon0 once more"
-        ) from None
+        )
     return reports

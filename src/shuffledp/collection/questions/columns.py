@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -97,6 +98,11 @@ class Columns(question.Shares):
             for label in listed[one]
             for each in listed[other]
         ]
+        if repeated := [each for each, n in Counter([*margins, *cells]).items() if n > 1]:
+            raise DomainError(
+                f"{repeated[0]!r} would label two shares, since labels are written column=answer: "
+                "rename a column or an answer that contains '=' or ' & '"
+            )
         set_fields(self, labels=spelt.checked_domain((*margins, *cells), "labels"))
 
     @classmethod
