@@ -171,7 +171,12 @@ def test_answers_of_a_device_that_are_refused(answer, message):
         (DOMAINS, [("age", "sex")], "give two different ones of age, vote, car"),
         (DOMAINS, [("age", "vote", "car")], "give two different ones"),
         (DOMAINS, [("age", "vote"), ("vote", "age")], "twice: give each pair once"),
-        ({"a": ["1", "2 & b=1"], "b": ["1", "2"], "a=2 & b": ["1", "2"]}, [("a", "b")], "more"),
+        (
+            {"a": ["1", "2 & b=1"], "b": ["1", "2"], "a=2 & b": ["1", "2"]},
+            [("a", "b")],
+            "label two",
+        ),
+        ({"a": ["b=c", "d"], "a=b": ["c", "d"]}, None, "'a=b=c' would label two shares, since"),
     ],
 )
 def test_questions_that_are_refused(domains, pairs, message):
