@@ -23,7 +23,6 @@ from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.http_client import RefusedError
-from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
 from shuffledp.peers import relay_client
 from shuffledp.peers.keys import Roster
@@ -165,7 +164,6 @@ def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple
 
 _LATE = 410
 _ENDS = (b"handed in", b"late", b"lost", b"withheld")
-_MAIL_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,21 +325,10 @@ class PeerRunner:
                 is_open = peer.state.sent_in == number and (number, node) not in self._sent
                 if is_open and not _in_time(self.client.send, number, node, peer.outgoing(number)):
                     peer.take_back(number)
-                self._receive(number, node, peer)
+                peer.receive(number, self.client.mail(number, node, peer.mail_token(number)))
             self._save(behind)
             self.store.rewrite()  # the file still has the keys of that round
         return first <= last
-
-    def _receive(self, number: int, node: int, peer: Peer) -> None:
-        """Take the mail of a closed round; ask again for mail that was damaged on the way."""
-        for attempt in range(_MAIL_ATTEMPTS):
-            packet = self.client.mail(number, node, peer.mail_token(number))
-            try:
-                peer.receive(number, packet)
-                break
-            except ProtocolError:
-                if attempt + 1 == _MAIL_ATTEMPTS:
-                    raise
 
     def _send(self, number: int) -> bool:
         """Send batches in the open round, saved first."""
