@@ -1,4 +1,4 @@
-"""Channels: what is taken and refused, cascades, equality and reduction."""
+"""Channels: what is taken and refused, cascades, and equality."""
 
 import pickle
 from fractions import Fraction
@@ -6,9 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from oracles.random_channels import channels, laws
+from oracles.random_channels import channels
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.channel import Channel, as_channel, is_refined_by
 
@@ -131,43 +130,3 @@ def test_equality():
     assert dense != Channel(NOISE, inputs="ab")
     assert dense != Channel([[1.0]])
     assert dense != NOISE
-
-
-def directions(channel):
-    """Return the columns divided by their sums, those of zeros left out."""
-    table = channel.matrix.T.tolist()
-    return [tuple(entry / sum(column) for entry in column) for column in table if sum(column)]
-
-
-@st.composite
-def repetitive_channels(draw):
-    """Draw a channel whose columns are multiples of few."""
-    base = draw(channels(num_outputs=3))
-    shares = [draw(laws(3)) for _ in range(3)]
-    spread = [
-        [shares[y][z // 3] if z % 3 == y else Fraction(0) for z in range(9)] for y in range(3)
-    ]
-    return base @ Channel(spread)
-
-
-@settings(max_examples=40)
-@given(repetitive_channels())
-def test_columns_of_one_direction_are_added(channel):
-    reduced = channel.reduce()
-    found = directions(reduced)
-    assert len(found) == reduced.num_outputs
-    # In the order in which they first appear, and none is lost.
-    assert found == list(dict.fromkeys(directions(channel)))
-    assert reduced.matrix.sum(axis=1).tolist() == [1] * channel.num_inputs
-    assert is_refined_by(channel, reduced)
-    assert is_refined_by(reduced, channel)
-    # Doubles: the same columns, up to rounding.
-    again = Channel(channel.to_dense()).reduce()
-    assert again.to_dense() == pytest.approx(reduced.to_dense(), abs=1e-14)
-
-
-def test_labels_are_those_of_the_first_column():
-    channel = Channel([[HALF, 0, HALF, 0], [HALF, 0, 0, HALF]], inputs="xy", outputs="abcd")
-    reduced = channel.reduce()
-    assert (reduced.inputs, reduced.outputs) == (("x", "y"), ("a", "c", "d"))
-    assert Channel([[0.25, 0.75], [0.25, 0.75]]).reduce().outputs is None

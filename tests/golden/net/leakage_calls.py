@@ -122,7 +122,7 @@ def channels_made():
         "randomizer": leakage.randomizer_channel(2, 3, Fraction(1, 2)),
         "reduced randomizer": leakage.reduced_randomizer_channel(3, 2, Fraction(3, 4)),
         "shuffle": leakage.shuffle_channel(2, 2),
-        "own": leakage.Channel(NOISY, outputs="abc").reduce(),
+        "own": leakage.Channel(NOISY, outputs="abc"),
     }
     return {
         name: {**of(each, "num_inputs", "num_outputs", "is_exact"), "matrix": each.to_dense()}
