@@ -15,6 +15,7 @@ from shuffledp.accounting.ledger import Ledger, LedgerEntry, conversion_cost
 from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
+from shuffledp.composition.renyi import renyi_without_failure
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 
 DAILY = ShuffledRelease(epsilon0=1.0, num_users=100_000)
@@ -150,6 +151,10 @@ def test_failures_have_a_tenth_of_delta_of_their_own():
         begun.cost(large)
     planned = Ledger(epsilon=1.0, delta=1e-6, adaptive=False)
     assert planned.fits(large) in {4, 5}
+    # The rest is for all else, even where nothing can fail.
+    charged = 1000 * renyi_without_failure(DAILY, ledger.order)
+    charged += conversion_cost(ledger.order, 0.9e-6)
+    assert ledger.cost(DAILY * 1000).upper == pytest.approx(charged, rel=1e-12)
 
 
 def test_reports_that_hide_nothing_have_no_renyi_divergence_worth_adding():

@@ -213,6 +213,23 @@ def test_a_stated_release_alone():
     assert alone.delta(0.0).upper == pytest.approx(1e-6 + (1 - 1e-6) * math.tanh(0.5), rel=1e-12)
 
 
+def test_both_ends_of_a_stated_release_err_outwards():
+    generator = np.random.default_rng(8)
+    with mp.workdps(40):
+        for part, share in generator.random((1000, 2)).tolist():
+            stated, failure = 10.0 ** (4.0 * part - 3.0), 10.0 ** (-12.0 * share - 0.3)
+            release = StatedRelease(epsilon=stated, delta=failure)
+
+            def exact(epsilon, top=mp.exp(mpf(stated)), failure=mpf(failure)):
+                return failure + (1 - failure) * max(top - mp.exp(mpf(epsilon)), 0) / (1 + top)
+
+            delta = failure + (1.0 - failure) * part * math.tanh(stated / 2)
+            found = release.epsilon(delta)
+            assert exact(found.upper) <= delta <= exact(found.lower)
+            found = release.delta(share * stated)
+            assert found.lower <= exact(share * stated) <= found.upper
+
+
 @pytest.mark.parametrize("epsilon0", [201.0, 5000.0])
 def test_reports_that_hide_nothing_are_added(epsilon0):
     loud = ShuffledRelease(epsilon0=epsilon0, num_users=10)

@@ -21,7 +21,8 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
-ROWS = [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
+SHARE = Fraction(2**64 // 3, 2**64)  # as drawn from words, finer than a float
+ROWS = [[1 - SHARE, SHARE], [SHARE, 1 - SHARE]]
 
 
 def with_channel(rows):
