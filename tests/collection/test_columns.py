@@ -1,7 +1,9 @@
 """Several columns at once: from tables to shares, cross-tables and associations."""
 
+import itertools
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -9,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import shuffledp as sdp
+from adversarial import exact
 from shuffledp.collection.questions.columns import MOST_BINS, UnlistedColumns, read_domains
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.run import collect
@@ -126,6 +129,24 @@ def test_the_error_of_a_result_is_of_the_cells_that_the_plan_names(pairs):
     plan = sdp.plan(sdp.Columns(DOMAINS, pairs=pairs), num_users=1200, epsilon=1.0, delta=1e-6)
     result = sdp.run(plan, survey(), seed=1)
     assert result.root_mean_square_error == pytest.approx(plan.expected_standard_error, rel=0.03)
+
+
+@pytest.mark.parametrize("pairs", ["all", [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]])
+def test_lower_ends_are_those_of_answers_that_exist(pairs):
+    """Among four columns of two answers no three rows differ in all six pairs."""
+    asked = sdp.Columns({name: ["0", "1"] for name in "abcd"}, pairs=pairs)
+    randomizer = asked.candidates()["sampled-parts"](2.0)
+    rows = np.array(list(itertools.product([0, 1], repeat=4)))
+    places = [["abcd".index(name) for name in part] for part in asked.parts]
+    codes = np.stack([2 * rows[:, one] + rows[:, other] for one, other in places], axis=1)
+    chances = np.array(randomizer.levels[0].channel())
+    channel = np.concatenate([chances[each] for each in codes.T], axis=1) / Fraction(len(places))
+    truth = exact.Shuffled(channel.tolist(), 2)
+    for epsilon in (0.2, 1.0):
+        found = sdp.account(randomizer.profile, num_users=2, epsilon=epsilon)
+        worst, _ = truth.worst(epsilon)
+        assert 0.99 * worst < found.lower <= worst * (1.0 + 1e-9)
+        assert worst <= found.upper * (1.0 + 1e-9)
 
 
 def test_json_and_devices():

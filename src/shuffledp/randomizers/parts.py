@@ -230,6 +230,9 @@ class SampledParts(Parts):
     epsilon0 : float
         Local privacy loss asked for, in nats, in [0, inf); then of the law drawn, rounded up. It
         covers the whole row: only one of its codes is reported on.
+    tied : tuple of int
+        Parts in which the data of the lower end have no third code, because not all rows are
+        possible, as if a part was a pair of columns.
 
     Attributes
     ----------
@@ -262,6 +265,8 @@ class SampledParts(Parts):
     prefix: ClassVar[str] = "sampled-parts"
     is_sampled: ClassVar[bool] = True
 
+    tied: tuple[int, ...] = field(default=(), repr=False)
+
     def __post_init__(self) -> None:
         asked = require_non_negative("epsilon0", self.epsilon0)
         self._settle(asked, asked)
@@ -272,19 +277,23 @@ class SampledParts(Parts):
         """Privacy law for the accountant: the exact loss, the blanket of all parts, and an attack.
 
         The worst pair differs in every part: docs/results/worst-pairs.md has the proof. In the
-        attack all other users have a third code, or in parts of two codes the first.
+        attack all other users have a third code, or in parts of two codes and tied ones the first.
         """
         share = Fraction(1, len(self.sizes))
         blanket: list[ExactAtom] = []
         attack: list[ExactAtom] = []
         neutral = Fraction(0)
-        for size, level in zip(self.sizes, self.levels, strict=True):
+        for part, (size, level) in enumerate(zip(self.sizes, self.levels, strict=True)):
             ratio = response_ratio(level.threshold, size) if level.epsilon0 else Fraction(1)
             mass = share / (ratio + size - 1)
             blanket += mirrored(mass, ratio, 1)
             neutral += (size - 2) * mass
-            if size == 2:
-                attack += [(ratio * mass, 1, 1 / ratio), (mass, 1, ratio)]
+            if size == 2 or part in self.tied:
+                attack += [
+                    (ratio * mass, 1, 1 / ratio),
+                    (mass, 1, ratio),
+                    ((size - 2) * mass, 1, 1),
+                ]
             else:
                 attack += [*mirrored(mass, ratio, 1), ((size - 3) * mass, 1, 1)]
                 attack += [(ratio * mass, 1 / ratio, 1 / ratio)]

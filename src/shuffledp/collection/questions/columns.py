@@ -158,7 +158,23 @@ class Columns(question.Shares):
 
     def candidates(self) -> question.Candidates:
         """Return the randomizer that reports one part of the value, drawn at random."""
-        return question.candidates_of({SampledParts.prefix: SampledParts}, sizes=self.sizes)
+        how: Any = {"sizes": self.sizes, "tied": self._tied}
+        return question.candidates_of({SampledParts.prefix: SampledParts}, **how)
+
+    @property
+    def _tied(self) -> tuple[int, ...]:
+        """Pairs in which three rows do not all differ, if two of them differ in every part.
+
+        A column of two answers tells one of three rows from the two others: a pair of such columns
+        tells all of them apart unless both tell the same one, here the second.
+        """
+        told: dict[str, int] = {}
+        for name, labels in self.domains:
+            near = {told.get(each) for pair in self.pairs if name in pair for each in pair}
+            if len(labels) == 2:
+                told[name] = next((row for row in (0, 2) if row not in near), 1)
+        same = (len({told.get(name, name) for name in part}) < len(part) for part in self.parts)
+        return tuple(part for part, is_same in enumerate(same) if is_same)
 
     def dummy_candidates(self) -> question.Candidates:
         """Return the randomizer that reports every part."""
