@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy import special
 
+import shuffledp as sdp
 from oracles import enumeration, profiles
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.amplification.registry import account_delta, account_epsilon
@@ -213,21 +214,33 @@ def test_a_stated_release_alone():
     assert alone.delta(0.0).upper == pytest.approx(1e-6 + (1 - 1e-6) * math.tanh(0.5), rel=1e-12)
 
 
+def stated_delta(release, epsilon):
+    """Delta of a stated guarantee at another epsilon, in the precision of mpmath."""
+    top, failure = mp.exp(mpf(release.stated_epsilon)), mpf(release.stated_delta)
+    return failure + (1 - failure) * max(top - mp.exp(mpf(epsilon)), 0) / (1 + top)
+
+
 def test_both_ends_of_a_stated_release_err_outwards():
-    generator = np.random.default_rng(8)
+    points = sdp.Entropy.from_seed(8).generator().random((1000, 2))
     with mp.workdps(40):
-        for part, share in generator.random((1000, 2)).tolist():
+        for part, share in points.tolist():
             stated, failure = 10.0 ** (4.0 * part - 3.0), 10.0 ** (-12.0 * share - 0.3)
             release = StatedRelease(epsilon=stated, delta=failure)
-
-            def exact(epsilon, top=mp.exp(mpf(stated)), failure=mpf(failure)):
-                return failure + (1 - failure) * max(top - mp.exp(mpf(epsilon)), 0) / (1 + top)
-
             delta = failure + (1.0 - failure) * part * math.tanh(stated / 2)
             found = release.epsilon(delta)
-            assert exact(found.upper) <= delta <= exact(found.lower)
+            assert stated_delta(release, found.upper) <= delta <= stated_delta(release, found.lower)
             found = release.delta(share * stated)
-            assert found.lower <= exact(share * stated) <= found.upper
+            assert found.lower <= stated_delta(release, share * stated) <= found.upper
+            for upper in (True, False):
+                loss = release.exact_loss(upper=upper)
+                growth = mp.exp(mpf(loss.interval))
+                exact = (1 / (1 + growth), growth / (1 + growth))
+                masses = loss.masses[[0, 2]].tolist()
+                outwards = [
+                    (each > mass) == upper for each, mass in zip(masses, exact, strict=True)
+                ]
+                assert (loss.interval > stated) == upper
+                assert all(outwards)
 
 
 @pytest.mark.parametrize("epsilon0", [201.0, 5000.0])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import shuffledp as sdp
 from oracles import profiles
 from shuffledp.amplification.registry import account_epsilon
+from shuffledp.amplification.sampling import participating
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
@@ -73,6 +74,10 @@ def test_drawing_all_is_the_same_as_no_drawing():
     for delta in (1e-3, 1e-9):
         assert drawn.epsilon(delta).upper == pytest.approx(plain.epsilon(delta).upper, rel=1e-9)
         assert coins.epsilon(delta) == plain.epsilon(delta)
+        half = participating(LocalProfile(epsilon0=1.0), 0.5)
+        seldom = ShuffledRelease(epsilon0=1.0, num_users=1000, participation=0.5)
+        exact = account_epsilon(half, num_users=1000, delta=delta)
+        assert seldom.epsilon(delta).upper == exact.upper
 
 
 @pytest.mark.parametrize("make", ["sampled", "coins"])
@@ -82,7 +87,10 @@ def test_fewer_users_at_a_time_are_more_private(make):
             release = ShuffledRelease(epsilon0=1.0, num_users=1000, sampled_from=1000 * part)
         else:
             release = ShuffledRelease(epsilon0=1.0, num_users=1000, participation=1.0 / part)
-        return release.epsilon(1e-6, with_lower=False).upper
+        found = release.epsilon(1e-6, with_lower=False).upper
+        assert release.delta(found, with_lower=False).upper == pytest.approx(1e-6, rel=1e-3)
+        assert found < (release * 2).epsilon(1e-6, with_lower=False).upper
+        return found
 
     found = [epsilon(part) for part in (1, 2, 10, 100)]
     assert found == sorted(found, reverse=True)
@@ -193,6 +201,7 @@ def test_dummies_beside_local_noise_and_a_crowd():
     for times in (1, 4):
         least = min((alone * times).epsilon(1e-6).upper, (plain * times).epsilon(1e-6).upper)
         assert (many * times).epsilon(1e-6).upper <= least * (1.0 + 1e-3)
+    assert many.epsilon(1e-6).upper < (many * 2).epsilon(1e-6).upper
 
 
 def test_composed_bare_values_have_no_epsilon_without_dummies():
