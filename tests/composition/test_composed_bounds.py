@@ -1,5 +1,6 @@
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -182,6 +183,9 @@ def test_delta_zero_adds_up_local_losses():
     assert found.lower == pytest.approx(3.5, rel=1e-12)
     assert found.method == "pure composition"
     assert year.epsilon(0.0, with_lower=False).lower is None
+    for times in range(2, 50):
+        found = (StatedRelease(epsilon=0.1) * times).epsilon(0.0)
+        assert Fraction(found.lower) <= times * Fraction(0.1) <= Fraction(found.upper)
 
 
 def test_delta_is_zero_from_the_sum_of_local_losses_on_only():

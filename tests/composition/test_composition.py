@@ -116,6 +116,11 @@ def test_the_loss_of_nothing_and_of_nothing_but_failures():
     exact = 2e-3 - 1e-6
     assert exact <= failing.privacy_loss().delta(0.0) <= exact * (1 + 1e-12)
     assert str(failing.epsilon(0.1).upper) == "0.0"
+    hazy = ShuffledRelease(profile=LocalProfile(epsilon0=1.0, delta0=1e-4), num_users=10)
+    alone = (hazy * 2).privacy_loss().infinite_mass
+    assert alone > 1e-4
+    both = (hazy * 2 + failing).privacy_loss().infinite_mass
+    assert both == pytest.approx(exact + (1.0 - exact) * alone, rel=1e-9)
 
 
 def test_the_loss_of_releases_that_do_not_fail():
