@@ -8,7 +8,6 @@ from shuffledp.report import formatting
 from shuffledp.report.formatting import (
     best_guess,
     decimals_for,
-    display_width,
     fixed,
     odds_factor,
     one_in,
@@ -100,9 +99,3 @@ def test_shortened_labels_end_in_an_ellipsis_and_no_dangling_joiner():
     assert shorten("abcdefg", 6) == "abcde\u2026"
     assert shorten("abcd\u200dxyz", 6) == "abcd\u2026"
     assert shorten("abcd xyz", 6) == "abcd\u2026"
-
-
-def test_width_counts_columns():
-    assert display_width("abc") == 3
-    assert display_width("\u65e5\u672c") == 4
-    assert display_width("e\u0301") == 1

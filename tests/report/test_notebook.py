@@ -3,10 +3,10 @@ import re
 from html.parser import HTMLParser
 
 import polars as pl
+from rich.cells import cell_len
 
 from shuffledp import report as reports
 from shuffledp.report import notebook_html, terminal_text
-from shuffledp.report.formatting import display_width
 
 
 class Tags(HTMLParser):
@@ -62,7 +62,7 @@ def test_the_terminal_gets_aligned_columns(make_result):
     lines = terminal_text(make_result(domain)).splitlines()
     table = lines[2:6]
     assert table[0].startswith("Answer")
-    assert len({display_width(line) for line in table}) == 1
+    assert len({cell_len(line) for line in table}) == 1
     assert lines[-4].startswith("epsilon <= 0.5000 at delta <= 1e-8")
     assert lines[-2].startswith("true answers: with each user alone")
 

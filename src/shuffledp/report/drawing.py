@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shuffledp.report.formatting import display_width, fixed, given, percent, rounded, shorten
+from rich.cells import cell_len
+
+from shuffledp.report.formatting import fixed, given, percent, rounded, shorten
 
 # Readable on a white and on a dark page.
 COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c2559d", "#25858f")
@@ -353,4 +355,4 @@ def _tick_width(tick: Tick) -> float:
 
 def _text_width(text: str) -> float:
     """Return the approximate width of a text in pixels."""
-    return _CHARACTER * display_width(text)
+    return _CHARACTER * cell_len(text)

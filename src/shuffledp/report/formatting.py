@@ -6,7 +6,6 @@ claim than was computed.
 
 import math
 import re
-import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from html import escape
 
@@ -132,15 +131,6 @@ def one_in(probability: float) -> str:
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return f"1 in {text} {name}".rstrip()
-
-
-def display_width(text: str) -> int:
-    """Return the terminal width of a text: wide characters two, combining characters zero."""
-    return sum(
-        2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
-        for character in text
-        if not unicodedata.combining(character) and character not in _JOINERS
-    )
 
 
 _LETTERS = {"alpha": "\u03b1", "delta": "\u03b4", "theta": "\u03b8"}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.cells import cell_len, set_cell_size
 
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
@@ -20,7 +21,6 @@ from shuffledp.report.formatting import (
     brief,
     counted,
     decimals_for,
-    display_width,
     fixed,
     given,
     odds_factor,
@@ -462,10 +462,10 @@ def gap_percent(gap: float) -> str:
 
 def same_width(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as lines, the first column to the left and the others to the right."""
-    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
-        cells = [first + " " * (widths[0] - display_width(first))]
+        cells = [set_cell_size(first, widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join(cells))
     return lines
