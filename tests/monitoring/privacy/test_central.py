@@ -106,9 +106,17 @@ def test_a_million_users(profile):
 
 def test_products_of_signs_cost_little_among_many(monkeypatch):
     whole = central_guarantee(PREDRAWN, num_users=10**6, delta=1e-8).upper
+    among_few = central_delta_upper(PREDRAWN, num_users=10**4, epsilon=0.05)
     monkeypatch.setattr(likelihoods, "has_higher_orders", lambda _profile: False)
     linear = central_guarantee(PREDRAWN, num_users=10**6, delta=1e-8).upper
     assert linear < whole < 1.01 * linear
+    linear = central_delta_upper(PREDRAWN, num_users=10**4, epsilon=0.05)
+    assert 2.0 * linear < among_few < 4.0 * linear
+    # Far out the linear part is nothing: what is left is half a percent of 1e-30 for order two, for
+    # later orders, and for too small a crowd.
+    monkeypatch.undo()
+    far = central_delta_upper(PREDRAWN, num_users=10**8, epsilon=0.01)
+    assert far / 1e-30 == pytest.approx(3 * 0.005, rel=1e-6)
 
 
 def test_two_fold_composition_is_far_weaker():
