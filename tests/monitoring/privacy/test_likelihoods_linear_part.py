@@ -103,6 +103,14 @@ def test_a_coarser_grid_errs_upwards_and_little(max_changes):
     variance = math.fsum(law.values**2 * law.masses)
     assert abs(mean) <= 1e-9
     assert max_changes * 6.25 <= variance * (1 + 1e-9) <= max_changes * 6.25 * 1.01
+    # In convex order, too: at every place where that could fail.
+    values, chances = (
+        np.array([*each], float) for each in zip(*sign_sum(max_changes).items(), strict=True)
+    )
+    above, below = (
+        np.maximum(each - law.values[:, None], 0.0) for each in (law.values, 2.5 * values)
+    )
+    assert np.all(below @ chances <= above @ law.masses * (1 + 1e-9))
 
 
 def test_masses_too_small_for_floats_are_left_out():
