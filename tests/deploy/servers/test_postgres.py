@@ -155,6 +155,16 @@ def test_one_process_publishes_the_counts_of_all_also_after_it_lost_the_lead(tmp
         assert "reports_total" not in leader.numbers()
 
 
+def test_a_machine_that_is_gone_is_noticed_soon_on_either_side(tmp_path, url):
+    with shuffler_for(TASK, tmp_path, database=url + " keepalives_idle=7") as shuffler:
+        known = shuffler._store._live.info.get_parameters()
+        assert (known["tcp_user_timeout"], known["keepalives_idle"]) == ("20000", "7")
+        # Their values are 0 for a socket that is a file.
+        names = shuffler._store.rows("SELECT name FROM pg_settings WHERE source = 'session'")
+        expected = {"tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_count"}
+        assert expected <= {name for (name,) in names}
+
+
 def test_what_a_database_is_set_to_does_not_change_what_a_transaction_reads(tmp_path, url):
     """Otherwise it would not see that an epoch was closed while it waited, and accept reports."""
     url += " options='-c default_transaction_isolation=serializable'"

@@ -17,7 +17,19 @@ from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.database import Layout
 
 _TYPE_OF: Final = {bytes: "bytea", int: "bigint", str: "text"}
-_PATIENCE_SECONDS: Final = 10
+# Unless a URL says otherwise: that a server's machine is gone is noticed in 20 seconds, not hours.
+_PATIENCE: Final = {
+    "connect_timeout": "10",
+    "tcp_user_timeout": "20000",  # milliseconds
+    "keepalives_idle": "5",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+}
+# The server notices in the same time that a process's machine is gone, and another one may lead.
+_NOTICED: Final = (
+    "SET tcp_user_timeout = 20000; SET tcp_keepalives_idle = 5; "
+    "SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+)
 
 
 class PostgresDatabase:
@@ -48,17 +60,13 @@ class PostgresDatabase:
         """The connection, made anew if there is none."""
         if self._connection is None:
             with self._told():
-                known = psycopg.conninfo.conninfo_to_dict(self._url)
+                known: Any = _PATIENCE | psycopg.conninfo.conninfo_to_dict(self._url)
                 self._connection = psycopg.connect(
-                    self._url,
-                    autocommit=True,
-                    prepare_threshold=None,
-                    client_encoding="utf8",
-                    connect_timeout=int(known.get("connect_timeout") or _PATIENCE_SECONDS),
+                    **known | {"client_encoding": "utf8"}, autocommit=True, prepare_threshold=None
                 )
                 # Whoever has waited for a lock reads what was changed under it.
                 self._connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-                self._connection.execute(f"SET search_path TO {self._schema}")
+                self._connection.execute(f"SET search_path TO {self._schema}; {_NOTICED}")
         return self._connection
 
     @contextmanager
