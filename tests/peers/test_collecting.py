@@ -161,7 +161,7 @@ def test_the_report_counts_those_who_were_away_or_never_came(over):
     profile = collection.asked.randomizer.profile
     (bounds,) = exact_position_bounds(walk, (3,))
     alone = Hiding.of(bounds).epsilon(profile, delta=1e-2, with_lower=False).upper
-    assert result.guarantee.epsilon_upper == pytest.approx(alone, rel=1e-6)
+    assert alone <= result.guarantee.epsilon_upper <= 1.001 * alone  # an overload is charged for
 
 
 @pytest.mark.parametrize("nodes", [[], [4]])

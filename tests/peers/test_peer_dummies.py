@@ -130,7 +130,7 @@ def test_the_guarantee_is_that_of_a_network_with_as_many_dummies(over):
     arrived = fetched.arrived(len(fetched.collected.reports))
     exchange = Exchange(collection.terms, collection.graph, fetched.record, arrived, **how)
     overlaps = exchange.hiding.overlaps
-    left = exchange.delta_left(1e-2)
+    left = exchange.delta_left(1e-2, profile.epsilon0)
     with_them = network_walk_epsilon(profile, overlaps=overlaps, delta=left, dummies=LAW)
     without = network_walk_epsilon(profile, overlaps=overlaps, delta=left)
     assert result.guarantee.epsilon_upper <= with_them.upper * (1 + 1e-9)

@@ -65,8 +65,8 @@ class ExchangeFacts(NetworkFacts):
     """Facts of an exchange that took place, beyond the facts of a simulated one.
 
     Its users are the registered users, of whom ``num_dishonest`` are assumed to hide nobody.
-    ``overload`` is an upper bound on the probability, taken off delta, that a user ever held more
-    reports than messages.
+    ``overload`` is an upper bound on the probability that a user ever held more reports than
+    messages; 1 + e^epsilon times it is taken off delta.
     """
 
     num_invited: int

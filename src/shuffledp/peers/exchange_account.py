@@ -34,6 +34,9 @@ from shuffledp.peers import slots
 from shuffledp.peers.mail import Collected
 from shuffledp.peers.terms import Terms
 
+# Overloads are charged for at an epsilon this much above the one found with a smaller charge.
+_CHARGED = 1.01
+
 # Losses less likely than this are not explained by the holders who handed in nothing.
 _UNLIKELY = 1e-9
 
@@ -217,26 +220,35 @@ class Exchange:
         given = replace(Hiding.of(bounds.lowered), bounds=bounds)
         return max(found, given, key=lambda each: float(each.overlaps.sum()))
 
-    def delta_left(self, delta: float) -> float:
-        """Return delta less the probability of an overload; rounded down, possibly below 0."""
-        return (delta - self.overload) * (1.0 - 1e-12)
+    def delta_left(self, delta: float, epsilon: float = 0.0) -> float:
+        """Return delta less what an overload may add at ``epsilon``; rounded down, possibly < 0.
+
+        Laws that differ from P and Q with probability t have a divergence of at most
+        H(P, Q; e) + (1 + e) t. Whether there is an overload depends on paths, which also decide who
+        is where: given that there is none, reports no longer move independently.
+        """
+        cost = (1.0 + math.exp(min(epsilon, 700.0))) * self.overload
+        return (delta - cost) * (1.0 - 1e-12)
 
     def epsilon(self, profile: LocalProfile, *, delta: float, with_dummies: bool = True) -> Bound:
-        """Bound the central epsilon; the probability of an overload is taken off delta."""
-        left = self.delta_left(delta)
-        if not self.can_hide or left <= 0.0:
-            # The guarantee of the randomizer alone, and the reasons for it.
-            return Bound(
-                lower=None,
-                upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
-                method="local randomizer alone",
-                source="; ".join(["definition", *self._obstacles(delta)]),
-                assumptions=(),
-            )
-        asked = self.asked(left, with_dummies=with_dummies)
-        bound = self.hiding.epsilon(profile, with_lower=False, **asked)
-        relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
-        return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+        """Bound the central epsilon; what an overload may add is taken off delta."""
+        charged = 0.0
+        while self.can_hide and (left := self.delta_left(delta, charged)) > 0.0:
+            asked = self.asked(left, with_dummies=with_dummies)
+            bound = self.hiding.epsilon(profile, with_lower=False, **asked)
+            # Without a crowd nothing is lost by an overload: reports are dropped unseen.
+            if bound.upper <= charged or bound.method == "local" or not self.overload:
+                relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
+                return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+            charged = min(_CHARGED * bound.upper, max(profile.epsilon0, bound.upper))
+        # The guarantee of the randomizer alone, and the reasons for it.
+        return Bound(
+            lower=None,
+            upper=profile.epsilon0 if profile.delta0 <= delta else float("inf"),
+            method="local randomizer alone",
+            source="; ".join(["definition", *self._obstacles(delta)]),
+            assumptions=(),
+        )
 
     def asked(self, left: float, *, with_dummies: bool = True) -> Asked:
         """Return options of the walk's account, given the delta left.

@@ -21,7 +21,7 @@ from shuffledp.peers.terms import CODE_BYTES, Terms, graph_digest, new_collectio
 TERMS_FILE = "terms.json"
 KEY_FILE = "analyzer.key"
 
-# Allowed probability that a user ever holds more reports than messages; it is taken off delta.
+# Allowed probability that a user ever holds more reports than messages; delta pays for it.
 _FAILURE = 1e-9
 
 

@@ -13,7 +13,7 @@ report, with mean load_u(r) = sum_i P_i(u). With P(S >= k) for such a sum S of m
   first fall at least as fast as powers of m / (k + 1).
 
 A union bound over users and rounds gives a number of slots that no user exceeds, except with a
-probability that is added to delta. Cost of each bound: O(rounds (n + m)).
+probability t; delta grows by (1 + e^epsilon) t at most. Cost of each bound: O(rounds (n + m)).
 """
 
 import math
@@ -75,11 +75,11 @@ def overload_probability(
 ) -> float:
     """Return an upper bound on the probability that dropped reports affect the privacy guarantee.
 
-    It must be added to delta: surplus reports are dropped, and their destinations are then no
-    longer drawn independently. A user drops them when drawing a batch, from the reports held after
-    the round before, or a hand-in. A batch that the relay refused was drawn as well, so rounds that
-    a user missed count, too; but reports that users drop after their last accepted batch are lost
-    with them, unless they hand in.
+    1 + e^epsilon times it must be added to delta: surplus reports are dropped, and their
+    destinations are then no longer drawn independently. A user drops them when drawing a batch,
+    from the reports held after the round before, or a hand-in. A batch that the relay refused was
+    drawn as well, so rounds that a user missed count, too; but reports that users drop after their
+    last accepted batch are lost with them, unless they hand in.
 
     ``walk`` has the absences of each round, ``loads`` are its `mean_loads`, and ``handed_in`` marks
     the users whose hand-ins came.

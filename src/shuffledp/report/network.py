@@ -91,7 +91,7 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
     traffic = "every user sent the same number of envelopes in each round"
     if facts.is_traffic_even:
         traffic += ", as many to each neighbour"
-    overload = f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, taken off delta"
+    overload = f"a chance of at most {rounded(facts.overload, up=True, digits=2)}, charged to delta"
     return [
         ("Took part", handed_in),
         ("Away", away),
