@@ -51,6 +51,15 @@ def test_a_limit_of_dummies_is_kept():
         least_dummies(BARE, epsilon=1.0, delta=1e-6, most_half_width=26)
 
 
+def test_a_delta_below_the_unit_of_tables_is_refused_with_one_that_would_do():
+    for profile in (BARE, LocalProfile(epsilon0=4.0, family="k-rr", domain_size=3)):
+        for delta in (1e-30, 5.5e-20):
+            with pytest.raises(InfeasibleTargetError, match=r"2\^-64: raise delta to 8") as error:
+                least_dummies(profile, epsilon=1.0, delta=delta)
+            enough = float(str(error.value).rpartition(" ")[2])
+            assert least_dummies(profile, epsilon=1.0, delta=enough).half_width < 120
+
+
 @pytest.mark.slow
 def test_what_no_table_reaches_is_refused_with_what_would_do():
     with pytest.raises(InfeasibleTargetError, match=r"half width 21,640.* raise epsilon to 0.0013"):

@@ -33,6 +33,10 @@ _END_SHARE = 0.05
 # its scale that is tried where k-RR hides values, too.
 _MOST_STEPS, _LEAST_SHARE = 40, 0.02
 
+# Least probability of a table's end, which proves the victim's value; and one with room for both
+# ends and for what their masses lose by rounding.
+_LEAST_END, _SAFE_END = 2.0**-64 * (1.0 - 1e-9), 2.0**-60
+
 # The law that is returned where none is needed.
 _NARROWEST = DummyLaw(shape="laplace", scale=0.1, half_width=1)
 
@@ -98,8 +102,11 @@ def least_dummies(
         return _least_rate(profile, users, *asked)
     if LOCAL.delta(profile, 1, asked[0]).upper <= asked[1]:
         return _NARROWEST
+    hidden = _target(profile, *asked)
+    if hidden[1] < _LEAST_END and profile.delta0 == 0.0 and profile.participation == 1.0:
+        raise InfeasibleTargetError(_too_wide(profile, *asked, widest))
     found: DummyLaw | None = None
-    for shape, scale in _rough_scales(*_target(profile, *asked)).items():
+    for shape, scale in _rough_scales(*hidden).items():
         # A Gaussian law on a lattice has about the variance of the continuous one.
         if shape in shapes and (found is None or scale * scale < found.variance):
             law = _least_table(profile, asked, shape, scale, widest)
@@ -224,6 +231,11 @@ def _too_wide(profile: LocalProfile, epsilon: float, delta: float, widest: int) 
     """Return the message for a target that no table reaches, with a target that one does."""
     hidden, allowed = _target(profile, epsilon, delta)
     width = _width("laplace", 2.0 / hidden, allowed)
+    if allowed < (_SAFE_END if width <= widest else _LEAST_END):
+        return (
+            f"delta = {delta:.3g} is too small for tables of dummies, whose probabilities are "
+            f"multiples of 2^-64: raise delta to {delta / allowed * _SAFE_END:.2g}"
+        )
     enough = 1.2 * epsilon * width / widest  # the width falls a little slower than 1 / epsilon
     return (
         f"epsilon = {epsilon:.6g} at delta = {delta:.3g} needs dummies of half width {width:,}, "

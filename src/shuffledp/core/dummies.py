@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, repeat
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 
 _WORD_VALUES = 2**64
-_DECIMAL = Context(prec=60, Emin=-999_999, Emax=999_999)
+_DECIMAL = Context(prec=80, Emin=-999_999, Emax=999_999)
 
 #: Shapes of the tables that a shuffler draws from; users draw from Poisson laws.
 TABLES = ("laplace", "gaussian")
@@ -170,8 +171,11 @@ def _table(shape: str, scale: float, half_width: int) -> tuple[int, ...]:
         return ()
     power = 1 if shape == "laplace" else 2
     with localcontext(_DECIMAL):  # whatever the program has set
-        unit = power * Decimal(repr(scale)) ** power
-        weights = [(Decimal(-(d**power)) / unit).exp() for d in range(half_width + 1)]
+        step = (-1 / (power * Decimal(repr(scale)) ** power)).exp()
+        # From one weight to the next: step, or step^(2 d + 1) from d to d + 1.
+        growth = step * step if shape == "gaussian" else Decimal(1)
+        factors = accumulate(repeat(growth, half_width - 1), mul, initial=step)
+        weights = [Decimal(1), *accumulate(factors, mul)]
         total = weights[0] + 2 * sum(weights[1:], Decimal(0))
         outer = [int(each * _WORD_VALUES / total) for each in weights[1:]]
     centre = _WORD_VALUES - 2 * sum(outer)

@@ -18,8 +18,8 @@ from shuffledp.core.errors import OutOfRegimeError, PrecisionError, needing
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 
-# Doubled at each level: deltas of 1e-300 need a thousand.
-_FIRST_BITS = 128
+# Precision at each level: deltas of 1e-300 need a thousand bits, others few beyond the first.
+_BITS = (128, 128, 256, 1024, 2048)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +90,7 @@ def _proved(
 
     epsilon, target = at
     seen = "doubt"
-    for level in range(len(balls.SMOOTHINGS)):
-        bits = _FIRST_BITS << level
+    for level, bits in enumerate(_BITS):
         with ctx.workprec(bits + balls.GUARD_BITS):
             try:
                 ball = balls.method_delta(method, profile, num_users, epsilon, level)
