@@ -156,6 +156,13 @@ def test_a_single_string_is_no_list(make, argument):
     [
         (lambda: sdp.Categories(domain=("a",)), DomainError, "only 'a'"),
         (lambda: sdp.Mean(low=1, high=0), ParameterError, "wrong way round"),
+        (lambda: sdp.Mean(0, 1, name=5), DomainError, "name = 5 is no text"),
+        (lambda: sdp.Mean(0, 1, name="\ud800"), DomainError, "name holds bytes that are no text"),
+        (
+            lambda: sdp.Distribution(bins=4, limits=(0, 1), name=None),
+            DomainError,
+            "name = None is no text",
+        ),
         (lambda: sdp.VectorMean(names=("a",)), ParameterError, "ask for a mean"),
         (lambda: sdp.VectorMean(names=("a", "a")), ParameterError, "two different"),
         (lambda: sdp.VectorMean(names=("a", "b"), norm_bound=0), ParameterError, "norm"),

@@ -164,7 +164,7 @@ def test_all_that_was_asked_for_is_in_the_file(tmp_path, asked):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _: "no json", "is no plan of Plan.save"),
+        (lambda _: "no json", "is no plan of Plan.save, or is damaged .*: plan again"),
         (lambda _: "[]", "is no plan"),
         (lambda _: "{}", "is no plan .*'schema'"),
         (lambda text: text.replace('"schema": 1', '"schema": 9'), "has schema 9"),

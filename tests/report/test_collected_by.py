@@ -16,6 +16,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.report import page_html, privacy_statement, terminal_text
 from shuffledp.report.explain import FORMS, read_record
+from shuffledp.report.wording import trust_facts
 
 OWN_DEVICE = ("randomized their own value", "own devices", "leaves your device", "each user alone")
 
@@ -114,3 +115,14 @@ def test_a_record_that_says_otherwise_is_refused(make_result, tmp_path):
     assert read_record(tmp_path, collected_by="table")["collected_by"] == "table"
     with pytest.raises(DataError, match="says table of who collects"):
         read_record(tmp_path, collected_by="devices")
+
+
+@pytest.mark.filterwarnings("ignore::shuffledp.core.errors.PlanWarning")
+@pytest.mark.parametrize("epsilon0", [1e-5, 1.0])
+def test_no_infinite_error_of_a_trusted_curator_is_printed(epsilon0):
+    question = sdp.Categories(["yes", "no"])
+    plan = sdp.plan(question, num_users=200, epsilon0=epsilon0, delta=1e-4)
+    result = sdp.run(plan, ["yes", "no"] * 100)
+    is_zero = result.guarantee.epsilon_upper == 0.0
+    assert is_zero == (epsilon0 < 1.0)
+    assert ("trusted curator" in dict(trust_facts(result))) != is_zero

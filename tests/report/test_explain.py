@@ -134,6 +134,8 @@ def test_the_command_prints_it_or_writes_it(form, record, tmp_path, capsys):
         *({"domain": 1}, {"num_users": 0}, {"epsilon0": -1.0}, {"epsilon0": 10**400}),
         *({"guarantee": {"epsilon": each, "delta": 0.0}} for each in (-3, "nan")),
         *({"guarantee": {"epsilon": 1.0, "delta": each}} for each in (-1, 2)),
+        {"guarantee": {"epsilon": {"lower": 0.9, "upper": 0.1}, "delta": 0.0}},
+        {"domain": ["\ud800"], "randomizer": "\ud800", "about": {"title": "\ud800"}},
     ],
 )
 def test_a_record_that_was_changed_beyond_use_is_refused(record, changed):
@@ -159,6 +161,9 @@ def test_of_a_simulation_and_of_other_files_nothing_is_said(record, tmp_path):
     with pytest.raises(DataError, match="simulation"):
         read_record(tmp_path)
     file = tmp_path / "other.json"
+    with pytest.raises(DataError, match="cannot read"):
+        read_record(file)
+    file.write_text("[" * 100_000)
     with pytest.raises(DataError, match="cannot read"):
         read_record(file)
     file.write_text("[]")

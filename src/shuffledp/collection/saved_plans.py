@@ -55,7 +55,8 @@ def read_plan(path: str | PathLike[str]) -> dict[str, Any]:
         raise DataError(f"cannot read {location}: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
-            f"{location.name} is no plan of Plan.save: {type(error).__name__}, {error}"
+            f"{location.name} is no plan of Plan.save, or is damaged ({type(error).__name__}, "
+            f"{error}): plan again"
         ) from None
     if schema != (known := SCHEMA_WITH_DUMMIES if dummies else PLAN_SCHEMA):
         raise DataError(f"{location.name} has schema {schema!r}, not {known}: plan again")

@@ -212,7 +212,10 @@ def require_list(name: str, texts: Iterable[object]) -> None:
 
 
 def require_text(what: str, *texts: str) -> None:
-    """Raise for bytes that the system could not decode: surrogates, which cannot be written."""
+    """Raise for what is no text, or bytes that could not be decoded (surrogates; not writable)."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise DomainError(f"{what} = {text!r} is no text: give a text")
     if any("\ud800" <= character <= "\udfff" for text in texts for character in text):
         raise DomainError(
             f"{what} holds bytes that are no text here: run with a UTF-8 locale, such as "

@@ -53,7 +53,7 @@ def read_record(
             plan = Plan.load(file)
             record |= {**plan.to_json_dict(), "shuffler": plan.shuffling.name, "is_planned": True}
         missing = {"num_users", "epsilon0", "guarantee", "shuffler", "domain"} - set(record)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise DataError(
             f"cannot read {file}: give the folder of `shuffledp run --out`, its privacy.json, or "
             "a file of `shuffledp plan --out`"
@@ -107,12 +107,14 @@ def _form(template: str, record: Mapping[str, Any]) -> str:
         post_processing=record.get("post_processing", []),
         software=f"shuffledp {record.get('shuffledp_version', '')}".rstrip(),
     )
+    text.encode()  # raises for surrogates, which no file can hold
     return text.rstrip("\n") + "\n"
 
 
 def _numbers(record: Mapping[str, Any], *, is_bare: bool) -> dict[str, Any]:
     """Return the numbers of a record's guarantee; raise for any that no guarantee has."""
     guarantee = record["guarantee"]
+    least = guarantee["epsilon"]["lower"] if isinstance(guarantee["epsilon"], dict) else None
     found = {
         "epsilon": upper_in_json(guarantee["epsilon"]),
         "delta": upper_in_json(guarantee["delta"]),
@@ -124,6 +126,8 @@ def _numbers(record: Mapping[str, Any], *, is_bare: bool) -> dict[str, Any]:
         low, high = int(name in {"rounds", "num_users"}), 1.0 if name == "delta" else math.inf
         if value is not None and not low <= value <= high:
             raise ValueError(f"{name} = {value} is not in [{low}, {high:g}]")
+    if least is not None and found["epsilon"] is not None and not least <= found["epsilon"]:
+        raise ValueError(f"epsilon = {found['epsilon']} is below its lower end {least}")
     return found
 
 

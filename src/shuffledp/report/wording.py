@@ -341,7 +341,8 @@ def trust_facts(result: Result) -> list[tuple[str, str]]:
     """Return the holders of true answers; for a holder of all, a trusted curator's error too."""
     is_bare = math.isinf(result.randomizer.epsilon0)
     rows = [("true answers", true_answers(result.collected_by, is_bare=is_bare))]
-    if (curator := result.central_model) is not None:
+    curator = result.central_model
+    if curator is not None and math.isfinite(curator.standard_error_at_same_epsilon):
         words = wording(result.question)
         errors = (curator.standard_error_at_same_epsilon, result.root_mean_square_error)
         decimals = decimals_for([words.unit * each for each in errors])

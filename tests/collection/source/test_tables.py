@@ -274,6 +274,7 @@ def test_no_suggestion_without_a_near_name(table):
         (b"answer,x\nyes,1\nno,1,2\n", "more fields than the header"),
         (b"x,answer\n1,yes\n1,a,no\n", "more fields than the header"),
         (b'answer\nyes\n"no\n', "quotation mark"),
+        (b"answer,b\n" + b'n"o,1\nyes,2\n' * 20, "quotation mark"),
     ],
 )
 def test_bad_csv(tmp_path, data, message):

@@ -301,7 +301,7 @@ def test_a_row_without_a_weight_is_refused(bad, tmp_path):
     path = tmp_path / "survey.csv"
     path.write_text(f"answer,weight\nyes,1\nno,{bad}\nno,2\n")
     with pytest.raises(
-        DomainError, match=r"row 2 .* weight is missing, zero, negative or infinite"
+        DomainError, match=r"row 2 .* weight, in column 'weight', is no finite number"
     ):
         open_column(path, "answer", QUESTIONS["shares"][0], weight="weight")
 

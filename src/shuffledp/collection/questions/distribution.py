@@ -14,6 +14,7 @@ from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core.checks import require_at_least, require_finite, require_open_unit, set_fields
 from shuffledp.core.errors import ParameterError
+from shuffledp.core.labels import require_text
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
@@ -91,6 +92,7 @@ class Distribution(question.Shares):
             if not -math.inf < low < high < math.inf:
                 raise ParameterError(f"edges have {low}, {high} in a row: give finite, rising ones")
         asked = tuple(require_open_unit("quantiles", each) for each in quantiles)
+        require_text("name", name)
         set_fields(self, edges=found, quantiles=asked, name=name)
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core.checks import set_fields
+from shuffledp.core.labels import require_text
 from shuffledp.randomizers import registry
 
 
@@ -43,6 +44,7 @@ class Mean(question.Means):
     name: str = "mean"
 
     def __post_init__(self) -> None:
+        require_text("name", self.name)
         set_fields(self, low=self.limits.low, high=self.limits.high)
 
     @property

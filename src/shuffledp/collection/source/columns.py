@@ -80,7 +80,8 @@ def survey(
         return map(how, source.batches(frame, check=check))
 
     if source.weight is not None:
-        faults = (*faults, _NO_WEIGHT)
+        what = f"whose weight, in column {source.weight!r}, is no finite number above 0"
+        faults = (*faults, Fault(what, "leave such rows out"))
     num_rows, where = 0, source.where
     counts = firsts = np.zeros(1 + len(faults), dtype=np.int64)
     for _, *masks in decoded(check=True):
@@ -122,9 +123,6 @@ def survey(
         blocks=lambda: _values(source.origin, decoded(), num_users),
         weights=Weights(np.concatenate(weights)) if weights else None,
     )
-
-
-_NO_WEIGHT = Fault("whose weight is missing, zero, negative or infinite", "leave such rows out")
 
 
 def _weighed(

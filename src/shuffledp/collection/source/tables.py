@@ -266,7 +266,8 @@ _READING_ERRORS = {
     "header and footer": _NO_PARQUET,
     "utf-8": "it is not text in UTF-8; convert it (for example with iconv) and try again",
     "more fields": "a row has more fields than the header; quote values that contain the separator",
-    "could not parse": "a row cannot be parsed; look for a quotation mark that is never closed",
+    "could not parse": (_UNCLOSED := "a row cannot be parsed; look for a lone quotation mark"),
+    "csv malformed": _UNCLOSED,
 }
 
 
