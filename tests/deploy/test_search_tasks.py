@@ -155,6 +155,28 @@ def test_wrong_order(search):
 
 
 @pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"left": 5}, "no result of a search's round"),
+        ({"left": ["6f60", None]}, "no result of a search's round"),
+        ({"left": ["6f6x"]}, "no result of a search's round"),
+        ({"left": ["6f60"]}, "result was changed"),
+        ({"rounds": []}, "result was changed"),
+        ({"rounds": 2}, "result was changed"),
+    ],
+)
+def test_a_result_that_was_changed_is_refused(search, changed, message):
+    tasks, results = search
+    record = json.loads(json.dumps(results[1][1]))
+    if changed.get("rounds"):
+        record["discovery"]["rounds"][0]["num_users"] += 1
+    else:
+        record["discovery"] |= changed
+    with pytest.raises(DataError, match=message):
+        tasks[1].after(record)
+
+
+@pytest.mark.parametrize(
     ("left", "words"),
     [
         ((), "left has 0 prefixes"),

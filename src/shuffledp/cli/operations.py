@@ -209,7 +209,7 @@ def next_round(
         raise click.UsageError(f"{out} exists: choose another --out")
     try:
         record = json.loads(bytes_of(results / PRIVACY_FILE))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(
             f"{results / PRIVACY_FILE} is no JSON: give the folder of collect"
         ) from None

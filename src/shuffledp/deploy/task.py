@@ -251,8 +251,9 @@ class Task:
             raise DataError("the task is no round of a search: make one with discover")
         try:
             of, found = record["parameters"]["task_id"], record["discovery"]
-            left, rounds = found.get("left", ()), [Round(**each) for each in found["rounds"]]
-        except (KeyError, TypeError, AttributeError):
+            rounds = tuple(Round(**each) for each in found["rounds"])
+            left = tuple(sorted(bytes.fromhex(each).hex() for each in found.get("left", ())))
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise DataError("it is no result of a search's round: give one of collect") from None
         if of != self.task_id.hex():
             raise DataError(
@@ -264,9 +265,12 @@ class Task:
                 f"the search is over after round {self.round} of {question.num_rounds}: its result "
                 "is that of the whole search"
             )
-        after = replace(
-            question, search=replace(search, left=tuple(sorted(left)), done=tuple(rounds))
-        )
+        if rounds[:-1] != search.done or [each.num_left for each in rounds[-1:]] != [len(left)]:
+            raise DataError(
+                "the result was changed: its rounds are not those before, or another number of "
+                "prefixes is left; collect it anew"
+            )
+        after = replace(question, search=replace(search, left=left, done=rounds))
         return replace(self, asked=replace(self.asked, question=after), **fields)
 
     @property
