@@ -30,8 +30,8 @@ from shuffledp.collection.source.weights import Weights as Weights
 from shuffledp.composition.release import ShuffledRelease as ShuffledRelease
 from shuffledp.composition.release import StatedRelease as StatedRelease
 from shuffledp.core.bound import Bound as Bound
+from shuffledp.core.bound import Guarantee as Guarantee
 from shuffledp.core.entropy import Entropy as Entropy
 from shuffledp.core.errors import ShuffledpError as ShuffledpError
-from shuffledp.core.guarantee import Guarantee as Guarantee
 from shuffledp.core.profile import LocalProfile as LocalProfile
 from shuffledp.engines import spark as spark

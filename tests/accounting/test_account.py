@@ -10,9 +10,9 @@ from shuffledp.accounting.account import Terms, account
 from shuffledp.accounting.calibration import calibrate
 from shuffledp.accounting.guarantees import guarantee_for, single_batch
 from shuffledp.accounting.profiles import named_profile
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 
 
 def releases(**asked):

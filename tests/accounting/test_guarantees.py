@@ -11,9 +11,8 @@ from shuffledp import accounting
 from shuffledp.accounting.account import account
 from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.amplification.registry import account_delta, account_epsilon
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 KEYS = {"epsilon", "delta", "method", "source", "assumptions"}

@@ -13,9 +13,8 @@ from shuffledp import Categories, Mean
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.result import Result
 from shuffledp.core import shown
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.reports import Counts, Sums
 from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.estimation.means import estimate_means

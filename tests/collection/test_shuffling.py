@@ -16,9 +16,9 @@ from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
 from shuffledp.collection.shuffling import UNIFORM, Concealment
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError, PlanWarning
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.facts import DisplacementFacts, amplification_cautions
 from shuffledp.groups.grouping import Grouping

@@ -9,8 +9,7 @@ import pytest
 from shuffledp import Categories
 from shuffledp.collection.result import Result
 from shuffledp.collection.shuffling import FinishedShuffling
-from shuffledp.core.bound import Bound
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.frequencies import estimate_frequencies
 from shuffledp.randomizers.registry import make_randomizer

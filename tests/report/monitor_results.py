@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from shuffledp.core.bound import Bound
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.running_counts import RunningCounts
 from shuffledp.monitoring.simulation import MonitorResult

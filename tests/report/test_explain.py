@@ -8,9 +8,8 @@ import yaml
 from shuffledp.cli.main import main
 from shuffledp.collection.output import write_results
 from shuffledp.collection.result import About
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.errors import DataError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.report.explain import FORMS, TO_FILL_IN, read_record
 
 ABOUT = {

@@ -3,8 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from shuffledp.core.bound import Bound
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.report.statement import Statement, meets_target, privacy_statement
 

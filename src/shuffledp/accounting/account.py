@@ -9,12 +9,11 @@ from shuffledp.accounting.profiles import named_profile, read_schedule
 from shuffledp.amplification.registry import BEST
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease, honest_users
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames, Numbers, broadcast, rows_of
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
 # The arguments of `account` that may be arrays, in their order.

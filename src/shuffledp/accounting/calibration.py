@@ -17,6 +17,7 @@ from shuffledp.accounting.profiles import named_profile
 from shuffledp.amplification.registry import account_delta
 from shuffledp.composition.composition import MOST_ROUNDS, Composable
 from shuffledp.composition.release import ShuffledRelease
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.checks import (
     require_at_least,
     require_non_negative,
@@ -29,7 +30,6 @@ from shuffledp.core.errors import (
     ParameterError,
     PrecisionError,
 )
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.inversion import last_above_first_below, last_within, neighbours
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.shown import Shown

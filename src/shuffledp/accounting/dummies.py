@@ -17,10 +17,10 @@ from shuffledp.amplification.local import LOCAL
 from shuffledp.amplification.registry import DUMMY_ASSUMPTIONS, account_delta
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import LARGEST_HALF_WIDTH, TABLES, DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
 

@@ -8,10 +8,9 @@ from typing import Any
 from shuffledp.amplification.registry import BEST, account_delta, account_epsilon
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
 

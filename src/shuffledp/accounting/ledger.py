@@ -47,11 +47,10 @@ from shuffledp.composition import composition as composed
 from shuffledp.composition.composition import Composable, Composition, Release
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.composition.renyi import renyi_without_failure
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, finite
 from shuffledp.core.checks import require_delta, require_finite, require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
-from shuffledp.core.guarantee import finite
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.numerics.inversion import last_within
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily

@@ -15,9 +15,9 @@ from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
+from shuffledp.core.bound import finite
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.guarantee import finite
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain

@@ -68,7 +68,7 @@ def account(
     """
     from shuffledp.accounting.profiles import named_profile
     from shuffledp.collection.cautions import delta_cautions
-    from shuffledp.core.guarantee import Guarantee
+    from shuffledp.core.bound import Guarantee
     from shuffledp.network.account import NetworkAccount
     from shuffledp.network.run import local_cautions
 

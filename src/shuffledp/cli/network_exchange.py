@@ -22,7 +22,7 @@ from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
-    from shuffledp.core.guarantee import Guarantee
+    from shuffledp.core.bound import Guarantee
     from shuffledp.peers.peer_runner import NodeValues, PeersOutcome
     from shuffledp.peers.relay_client import RelayClient
     from shuffledp.peers.terms import Terms

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shuffledp.collection.questions.question import Question
-from shuffledp.core.guarantee import finite
+from shuffledp.core.bound import finite
 from shuffledp.randomizers.base import LocalRandomizer
 
 

@@ -21,8 +21,8 @@ from shuffledp.collection.questions.question import (
     Question,
 )
 from shuffledp.composition.release import ShuffledRelease
+from shuffledp.core.bound import Guarantee, finite
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.progress import logger
 from shuffledp.randomizers.base import LocalRandomizer

@@ -12,10 +12,10 @@ import numpy as np
 from shuffledp.accounting.guarantees import guarantee_of_crowd
 from shuffledp.collection.questions.question import Laws
 from shuffledp.collection.shuffling import UNIFORM
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.randomizers.checks import code_type
 
 #: Senders of dummies in a planned collection; "best" takes the least error, with or without.

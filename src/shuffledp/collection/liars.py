@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from shuffledp.collection.cautions import WithoutShuffler, without_shuffler
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.arrays import Floats
+from shuffledp.core.bound import finite
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.guarantee import finite
 from shuffledp.core.reports import Reports
 
 # One user of this many is dishonest if no number is given.

@@ -34,10 +34,10 @@ from shuffledp.collection.questions.question import (
 )
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
+from shuffledp.core.bound import Guarantee, finite
 from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
-from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import logger

@@ -13,10 +13,10 @@ from shuffledp.collection.liars import Attack, Influenced
 from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.collection.shuffling import UNIFORM, Releasing
 from shuffledp.collection.source.weights import Weights
+from shuffledp.core.bound import Guarantee, finite
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.frames import Frames, rows_of
-from shuffledp.core.guarantee import Guarantee, finite
 from shuffledp.core.shown import registered_renderer
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from shuffledp.collection.source.columns import Column
 from shuffledp.collection.source.tables import require_users
 from shuffledp.collection.source.weights import Weights, drawn
 from shuffledp.composition.release import ShuffledRelease
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import BlockEntropy, Entropy
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Aggregate, Counts, Reports, Sums
 from shuffledp.estimation.frequencies import FrequencyEstimates

@@ -17,9 +17,9 @@ from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.arrays import Floats
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 
 if TYPE_CHECKING:

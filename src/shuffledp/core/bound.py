@@ -1,9 +1,10 @@
-"""``Bound``: the enclosure that every claim about privacy returns, never a bare float."""
+"""``Bound`` and ``Guarantee``: what every claim about privacy returns, never a bare float."""
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import LowerEndWarning, ParameterError
 from shuffledp.core.shown import Shown
 
@@ -87,3 +88,110 @@ def reconciled_lower(
 def warn_of_lower_end(message: str) -> None:
     """Warn that a lower end was dropped."""
     warnings.warn(message, LowerEndWarning, stacklevel=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee(Shown):
+    """A central (epsilon, delta) guarantee: one of the two was given, the other was computed.
+
+    Parameters
+    ----------
+    epsilon : Bound or float
+        In nats; a `Bound` if it is the one that was computed.
+    delta : Bound or float
+        In [0, 1]; a `Bound` if it is the one that was computed.
+    num_users : int
+        Number of honest users whose reports are shuffled together; of the smallest batch, if there
+        are several.
+    rounds : int
+        Number of batches about the same people.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one of ``epsilon`` and ``delta`` is a `Bound`, or a number is below 1.
+
+    Examples
+    --------
+    >>> bound = Bound(lower=0.25, upper=0.5, method="pure", source="definition", assumptions=())
+    >>> Guarantee(epsilon=bound, delta=1e-8, num_users=100).to_json_dict()["epsilon"]
+    {'lower': 0.25, 'upper': 0.5}
+    """
+
+    epsilon: Bound | float
+    delta: Bound | float
+    num_users: int
+    rounds: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.epsilon, Bound) == isinstance(self.delta, Bound):
+            raise ParameterError(
+                f"epsilon = {self.epsilon!r} and delta = {self.delta!r}: give exactly one Bound"
+            )
+        require_at_least("num_users", self.num_users, 1)
+        require_at_least("rounds", self.rounds, 1)
+
+    @property
+    def bound(self) -> Bound:
+        """The parameter that was computed."""
+        # __post_init__ made sure that delta is a Bound where epsilon is none.
+        return self.epsilon if isinstance(self.epsilon, Bound) else self.delta  # type: ignore[return-value]
+
+    @property
+    def upper(self) -> float:
+        """Proved upper end of the computed parameter."""
+        return self.bound.upper
+
+    @property
+    def lower(self) -> float | None:
+        """Lower end of the computed parameter, proved to be unavoidable; None if not known."""
+        return self.bound.lower
+
+    @property
+    def epsilon_upper(self) -> float:
+        """Epsilon in nats: the proved upper bound, or as given."""
+        return self.epsilon.upper if isinstance(self.epsilon, Bound) else self.epsilon
+
+    @property
+    def delta_upper(self) -> float:
+        """Delta: the proved upper bound, or as given."""
+        return self.delta.upper if isinstance(self.delta, Bound) else self.delta
+
+    def assuming(self, *assumptions: str) -> "Guarantee":
+        """Return the guarantee with more assumptions, each once."""
+        bound = self.bound
+        more = replace(bound, assumptions=tuple(dict.fromkeys((*bound.assumptions, *assumptions))))
+        is_epsilon = self.epsilon is bound
+        return replace(self, epsilon=more) if is_epsilon else replace(self, delta=more)
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the JSON object of ``shuffledp account --json``.
+
+        Returns
+        -------
+        dict
+            ``epsilon``, ``delta``, ``method``, ``source``, ``assumptions``, and ``rounds`` if
+            there are several. The computed one of the first two is ``{"lower", "upper"}``, the
+            given one a number. A ``lower`` of ``None`` means that nothing is known, an ``upper`` of
+            ``None`` that no finite bound holds (JSON has no infinity).
+        """
+        return {
+            "epsilon": _json_number(self.epsilon),
+            "delta": _json_number(self.delta),
+            "method": self.bound.method,
+            "source": self.bound.source,
+            "assumptions": list(self.bound.assumptions),
+            **({"rounds": self.rounds} if self.rounds > 1 else {}),
+        }
+
+
+def _json_number(value: Bound | float) -> object:
+    """Return a number as it is, and a bound as ``{"lower", "upper"}`` with ``None`` for inf."""
+    if not isinstance(value, Bound):
+        return value
+    return {"lower": value.lower, "upper": finite(value.upper)}
+
+
+def finite(value: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return None if value == math.inf else value

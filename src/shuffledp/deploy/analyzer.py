@@ -31,8 +31,8 @@ from shuffledp.collection.plan import plan
 from shuffledp.collection.result import About, Result
 from shuffledp.collection.run import estimate
 from shuffledp.collection.shuffling import FinishedShuffling
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout

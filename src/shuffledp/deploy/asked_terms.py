@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.questions.rounds import Search
+from shuffledp.core.bound import finite
 from shuffledp.core.checks import require_positive
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
-from shuffledp.core.guarantee import finite
 from shuffledp.core.labels import require_text
 from shuffledp.core.reports import Reports
 from shuffledp.deploy import wire

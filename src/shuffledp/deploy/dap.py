@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from shuffledp.accounting.account import account
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.bound import Guarantee
 from shuffledp.deploy.wire import Fault, Reader, Reason
 
 _BATCH_MODES: Final = (1, 2)  # time_interval, leader_selected; neither has parameters

@@ -19,10 +19,10 @@ from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
 from shuffledp.collection.questions.rounds import LEAST_USERS, Search
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, ShuffledpError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.labels import require_text
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.bound import Guarantee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

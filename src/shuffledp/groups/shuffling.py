@@ -31,11 +31,10 @@ from shuffledp.collection.shuffling import Concealment, Stage
 from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.reports import Reports
 from shuffledp.groups.displacement import DisplacementShuffler

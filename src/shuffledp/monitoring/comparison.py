@@ -42,9 +42,8 @@ from shuffledp.accounting.calibration import (
 from shuffledp.accounting.dummies import least_level_dummies, level_guarantee
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.composition.release import ShuffledRelease
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, finite
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.guarantee import finite
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.profile import LocalProfile
 from shuffledp.estimation.frequencies import expected_standard_error

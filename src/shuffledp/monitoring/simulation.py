@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from shuffledp._version import __version__
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.output import json_text, write_rows, writing
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_delta, require_open_unit
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
 from shuffledp.core.frames import rows_of
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.shown import Shown
 from shuffledp.monitoring.client import ClientFleet

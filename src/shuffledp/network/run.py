@@ -18,10 +18,10 @@ from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.questions.question import Question, chosen_candidates
 from shuffledp.collection.shuffling import Concealment, Stage
 from shuffledp.collection.uniform_shuffler import InMemoryShuffle
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
 from shuffledp.network.graph import Graph

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
 from shuffledp.network.anonymity import Hiding

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from shuffledp.collection.dummies import protect_alone
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import wording
 from shuffledp.report.formatting import brief, counted
 

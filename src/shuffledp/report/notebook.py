@@ -8,10 +8,9 @@ from functools import singledispatch
 from shuffledp.collection.leakage import RunLeakage
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.result import Result
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.display import visible
 from shuffledp.core.frames import Frames
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.core.shown import Shown
 from shuffledp.report import dummies, wording
 from shuffledp.report import plan as plan_words

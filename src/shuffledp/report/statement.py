@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.result import Result
+from shuffledp.core.bound import Guarantee
 from shuffledp.core.frames import LATEX
-from shuffledp.core.guarantee import Guarantee
 from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import best_guess, odds_factor, one_in, rounded
 from shuffledp.report.shuffles import ShuffleWords, words_of_result

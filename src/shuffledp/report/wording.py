@@ -13,8 +13,7 @@ from rich.cells import cell_len, set_cell_size
 
 from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
-from shuffledp.core.bound import Bound
-from shuffledp.core.guarantee import Guarantee
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.profile import LocalProfile
 from shuffledp.report.formatting import (
     best_guess,

@@ -26,9 +26,9 @@ from shuffledp.collection.questions.prefixes import (
 from shuffledp.collection.questions.rounds import DrawnRound, OneRound, Search
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
+from shuffledp.core.bound import finite
 from shuffledp.core.checks import require_at_least, set_fields
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.guarantee import finite
 from shuffledp.core.lazy import pl
 from shuffledp.estimation.discovery import (
     BinLaw,
