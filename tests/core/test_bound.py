@@ -60,3 +60,13 @@ def test_the_error_can_be_caught_as_ours_and_as_a_value_error():
         bound(None, math.nan)
     with pytest.raises(ValueError, match="non-negative"):
         bound(None, math.nan)
+
+
+def test_a_smaller_upper_end_cuts_the_lower_one():
+    wide = bound(0.5, 1.0)
+    assert wide.at_most(2.0) is wide.at_most(1.0) is wide
+    cut = wide.at_most(0.25, method="better")
+    assert (cut.lower, cut.upper, cut.method, cut.source) == (0.25, 0.25, "better", "s")
+    assert bound(None, 1.0).at_most(0.75).lower is None
+    with pytest.raises(ParameterError, match="upper"):
+        wide.at_most(math.nan)

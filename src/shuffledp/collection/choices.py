@@ -180,14 +180,12 @@ def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws 
         return guarantee_of(release * target.rounds, delta=target.delta)
     num_users, hidden = accounted(dummies, num_users)
     guarantee = guarantee_for(law, num_users, delta=target.delta, **hidden)
-    bound = guarantee.bound
-    if bound.upper <= epsilon:
+    if guarantee.epsilon_upper <= epsilon:
         return guarantee
     found = account_delta(law, num_users=num_users, epsilon=epsilon, with_lower=False, **hidden)
     if found.upper > target.delta:
         return guarantee
-    lower = None if bound.lower is None else min(bound.lower, epsilon)
-    return replace(guarantee, epsilon=replace(bound, lower=lower, upper=epsilon))
+    return replace(guarantee, epsilon=guarantee.bound.at_most(epsilon))
 
 
 def infeasible(question: Question, makers: Candidates, target: Target) -> InfeasibleTargetError:

@@ -65,6 +65,26 @@ class Bound(Shown):
             return 0.0 if self.lower == self.upper else 1.0
         return (self.upper - self.lower) / self.upper
 
+    def at_most(self, upper: float, **changes: str | tuple[str, ...]) -> "Bound":
+        """Return the bound with an upper end that is proved elsewhere, if that is smaller.
+
+        Parameters
+        ----------
+        upper : float
+            The proved upper end.
+        **changes : str or tuple of str
+            Method, source or assumptions of that upper end, where they differ.
+
+        Returns
+        -------
+        Bound
+            Its lower end is cut at the upper one: ends that meet may cross by their rounding.
+        """
+        if self.upper <= upper:
+            return self
+        lower = None if self.lower is None else min(self.lower, upper)
+        return replace(self, lower=lower, upper=upper, **changes)  # type: ignore[arg-type]
+
     def __repr__(self) -> str:
         lower = "None" if self.lower is None else f"{self.lower:.9g}"
         return f"Bound(upper={self.upper:.9g}, lower={lower}, method={self.method!r})"

@@ -137,17 +137,8 @@ def _largest_sums(prior: ArrayLike) -> Floats:
 def at_most(bound: Bound, *others: tuple[str, float]) -> Bound:
     """Return a bound with the least of several upper ends, named after its origin."""
     method, upper = min(others, key=lambda pair: pair[1], default=("", bound.upper))
-    if upper >= bound.upper:
-        return bound
-    return replace(
-        bound,
-        # Ends that meet may cross by their rounding.
-        lower=None if bound.lower is None else min(bound.lower, upper),
-        upper=upper,
-        method=method,
-        source=SOURCE,
-        assumptions=(*bound.assumptions, _GUARANTEED),
-    )
+    assumptions = (*bound.assumptions, _GUARANTEED)
+    return bound.at_most(upper, method=method, source=SOURCE, assumptions=assumptions)
 
 
 # Probabilities with which the crowd misses the sizes that it is cut at. Vulnerabilities fall slowly

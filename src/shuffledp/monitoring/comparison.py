@@ -29,7 +29,7 @@ trusted not to look at the reports before they are shuffled.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -201,7 +201,7 @@ def everybody_at_central(task: RepeatedTask, *, epsilon: float) -> RepeatedColle
         answers_per_user=rounds,
         epsilon0_per_answer=each,
         local_epsilon=round_up(rounds * each, operations=2),
-        central=_within(task.rounds_epsilon(name, each), epsilon),
+        central=task.rounds_epsilon(name, each).at_most(epsilon),  # proved by calibration
         standard_error=error,
         least_standard_error=None if least is None else min(task.error(name, least), error),
     )
@@ -220,14 +220,13 @@ def few_answers(task: RepeatedTask, *, epsilon0: float, epsilon: float) -> Repea
     error, answers, name = task.best_number(total)
     least = error if total == epsilon0 else task.best_number(epsilon0)[0]
     central = account_epsilon(LocalProfile(epsilon0=total), with_lower=False, **asked)
-    # The target is proved there, since total <= allowed.
     return RepeatedCollection(
         name=FEW_ANSWERS,
         randomizer=name,
         answers_per_user=answers,
         epsilon0_per_answer=_share_of(total, answers),
         local_epsilon=total,
-        central=_within(central, epsilon),
+        central=central.at_most(epsilon),  # proved, since total <= allowed
         standard_error=error,
         least_standard_error=min(least, error),
     )
@@ -272,14 +271,6 @@ def _share_of(epsilon0: float, answers: int) -> float:
     """Return the loss of one answer of several; beyond 40 an answer is nearly exact."""
     share = epsilon0 if answers == 1 else epsilon0 / answers * _SLACK
     return min(share, LARGEST_CALIBRATED)
-
-
-def _within(bound: Bound, epsilon: float) -> Bound:
-    """Return the bound with an upper end of at most the target that calibration has proved."""
-    if bound.upper <= epsilon:
-        return bound
-    lower = None if bound.lower is None else min(bound.lower, epsilon)
-    return replace(bound, lower=lower, upper=epsilon)
 
 
 class Verdict(StrEnum):

@@ -104,9 +104,7 @@ class Hiding:
             return least_over([bound, without], bound.lower)
         enough = min(bound.upper, known)
         weighed = min(self._weighed_epsilon(profile, 1.0, enough, terms), enough)
-        if weighed < bound.upper:
-            lower = bound.lower if bound.lower is None else min(bound.lower, weighed)
-            bound = replace(bound, lower=lower, upper=weighed, method="network-walk/weighted")
+        bound = bound.at_most(weighed, method="network-walk/weighted")
         return replace(bound, assumptions=bound.assumptions + by_eigenvalues)
 
     def epsilon_of_share(
