@@ -96,9 +96,9 @@ def figure_3(settings: Settings, _entropy: Entropy) -> Figure:
         "Fig. 3. Probability that a strong adversary, who knows the values of 200 users, guesses "
         "the value of the 201st in one try, over the share of a's among the 200; k = 2 values, "
         "uniform prior on the one. Solid: k-RR and shuffle (NS), which is the shuffle alone (S) at "
-        "p = 1. Dotted: k-RR alone (N). The right chart is ours. Knowledge matters in the fifth "
-        "digit, and by jumps: the vulnerability depends on how close the mean number of a's among "
-        f"the reports of the 200 others comes to a whole number. Corrected: {correction}."
+        "p = 1. Dotted: k-RR alone (N). The right chart is ours. Knowledge matters in the fourth "
+        "digit at most, by jumps: the vulnerability depends on how close the mean number of a's "
+        f"among the reports of the 200 others comes to a whole number. Corrected: {correction}."
     )
     return _figure("3", caption, chart, close, correction=correction)
 

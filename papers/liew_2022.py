@@ -53,7 +53,7 @@ def figure_4(settings: Settings, _entropy: Entropy) -> Figure:
     caption = f"""\
 Fig. 4. Central epsilon against rounds, protocol "all", epsilon0 = {_PROFILE.epsilon0:g}, delta =
 {DELTA:g} in all: {graphs}. Ours (solid): for every user, by eigenvalues, and never above epsilon0.
-Published theorem as printed (dotted): Theorem 5.3 with Eq. (7), which is not a bound on these
+Published theorem as printed (dotted): Theorem 5.3 with Eq. (7), which is not proved on these
 graphs before the walk has mixed, since Eq. (7) holds on regular graphs only. Corrected (dashed):
 the same theorem with what is proved after any number of rounds on any graph. Levels: a trusted
 uniform shuffler of as many users, which ours reaches. epsilon0 and delta are ours: the text that we

@@ -180,6 +180,29 @@ def test_dummies_beside_published_protocols(epsilon):
     assert not coins_are_enough(four_times)
 
 
+@pytest.mark.parametrize(
+    ("name", "epsilon0", "widths"),
+    [
+        (None, 0.5, (0.09, 0.16)),
+        (None, 0.7, (0.09, 0.16)),
+        (None, 2.0, (0.055, 0.065)),
+        (None, 4.0, (0.009, 0.031)),
+        ("optimized-unary", 1.0, (0.155, 0.175)),
+        ("symmetric-unary", 1.0, (0.225, 0.25)),
+        ("symmetric-unary", 2.0, (0.155, 0.17)),
+    ],
+)
+def test_widths_of_brackets(name, epsilon0, widths):
+    for num_users in (10**3, 10**5, 10**8):
+        asked = {"randomizer": name, "domain_size": 3} if name else {}
+        epsilon = sdp.account(epsilon0=epsilon0, num_users=num_users, delta=1e-6, **asked).epsilon
+        assert widths[0] <= 1.0 - epsilon.lower / epsilon.upper <= widths[1]
+    page = "docs/researchers.md"
+    assert says(page, "9 to 16 % for $\\varepsilon_0$ in $[0.5,1]$, 6 % at 2, 1 % at 4, there 3 %")
+    assert says(page, "23 to 25 % at 1, 16 to 17 % at 2")
+    assert says(page, "16 to 17 % at $")
+
+
 @pytest.mark.parametrize(("k", "ratio"), [(2, math.sqrt(2.0)), (16, 1.0)])
 def test_dummies_beside_a_trusted_curator(k, ratio):
     options = {"num_users": 1000, "epsilon": 1.0, "delta": 1e-6, "dummies": "best"}

@@ -114,6 +114,15 @@ def test_strong_adversary_by_enumeration():
         assert strong_vulnerability(0.8, (num_a, 5 - num_a)).upper == pytest.approx(float(exact))
 
 
+def test_knowledge_matters_in_the_fourth_digit_at_most():
+    for truth in (0.9, 0.8, 0.7, 0.6):
+        ends = [strong_vulnerability(truth, (each, 200 - each)).upper for each in range(201)]
+        assert max(ends) - min(ends) < 5e-4
+        assert truth < 0.9 or max(ends) - min(ends) > 2e-4
+    made = FIGURES["3"](Settings(quick=True), Entropy.from_seed(1))
+    assert "in the fourth digit at most" in " ".join(made.caption.split())
+
+
 def test_the_printed_equation_is_no_vulnerability():
     assert printed_equation(0, 1.0) == 1.0
     law = convolved(binomial(100, 0.8), binomial(100, 0.2))
