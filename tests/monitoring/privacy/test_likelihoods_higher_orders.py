@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from oracles import monitored_release as oracle
 from shuffledp.amplification.local import single_report_delta
@@ -76,20 +77,45 @@ def test_what_is_missed_beyond_the_shift(order, correlation, tail, from_above):
     assert missed(0.02 * shift) > tail or tail == 1e-2
 
 
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("value", [0.125, -0.375])
+@pytest.mark.parametrize("levels", [1, 9])
+@pytest.mark.parametrize("from_above", [True, False])
+def test_shifts_are_what_the_formulas_prove(order, value, levels, from_above):
+    growth, tail = 2.0, 1e-4
+    correlations = ["1", "1/4", *["0"] * (order - 2), value]
+    crowd = Crowd(num_users=90 * levels, share=1.0, num_levels=levels)
+    shift, _ = higher_order_shift(
+        profile_of(*correlations, changes=3, levels=levels),
+        crowd,
+        epsilon=math.log(growth),
+        tail=tail,
+        from_above=from_above,
+    )
+    in_all, at_level = crowd.quantiles(tail)
+    if order == 2:
+        tilt = np.linspace(0.005, 0.495, 99) * (1.0 if (value > 0.0) == from_above else -1.0)
+        psi = [-0.5 * np.log1p(-2.0 * each) - np.log1p(each) for each in (tilt, -tilt)]
+        slope = np.abs(tilt / value) * in_all / (1.0 + growth)
+        exponent = levels * (psi[0] + growth * psi[1]) / (1.0 + growth)
+        proved = np.exp(exponent - slope * shift - 1.0) / slope
+    else:
+        power = np.linspace(2.0, 60.0, 1000)
+        norm = (1.0 + growth) / in_all * abs(value)
+        norm = norm * np.sqrt((power - 1.0) ** 3 * levels / at_level)
+        proved = norm / power * (norm / shift * (1.0 - 1.0 / power)) ** (power - 1.0)
+    assert np.min(proved) <= tail * 1.001
+
+
 def test_the_crowd_is_rarely_smaller():
-    crowd = Crowd(num_users=400, share=0.375, num_levels=4)
-    for failure in (1e-3, 1e-9):
+    crowd = Crowd(num_users=4_000, share=0.375, num_levels=20)
+    for failure in (1e-2, 1e-3, 1e-9):
         in_all, at_level = crowd.quantiles(failure)
-
-        def below(count, chance):
-            return sum(
-                math.comb(399, i) * chance**i * (1 - chance) ** (399 - i) for i in range(count)
-            )
-
-        miss = below(in_all - 1, 0.375) + 4 * below(at_level, 0.09375)
+        miss = stats.binom.cdf(in_all - 2, 3_999, 0.375)
+        miss += 20 * stats.binom.cdf(at_level - 1, 3_999, 0.375 / 20)
         assert miss <= failure
-        assert in_all > 80
-        assert at_level > 5
+        assert in_all > 1_200
+        assert at_level > 20
     assert Crowd(num_users=1, share=0.5, num_levels=2).quantiles(1e-6) == (1, 0)
 
 
