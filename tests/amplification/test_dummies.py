@@ -7,7 +7,12 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from shuffledp.amplification.dummies import PairOfBins, pair_of_bins, poisson_table
+from shuffledp.amplification.dummies import (
+    PairOfBins,
+    dummy_curve,
+    pair_of_bins,
+    poisson_table,
+)
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
@@ -157,3 +162,13 @@ def test_a_named_method_is_one_without_dummies():
     named = account_delta(profile, num_users=5, epsilon=1.0, method="local", dummies=LAW)
     plain = account_delta(profile, num_users=5, epsilon=1.0, method="local", with_lower=False)
     assert named == plain
+
+
+def test_reports_that_may_reveal_all_are_left_to_the_dummies():
+    law, chance = DummyLaw.from_text("laplace:2.0:27"), 1e-3
+    pure, hazy = (LocalProfile(epsilon0=1.0, delta0=each) for each in (0.0, chance))
+    for epsilon in (0.0, 0.5, 1.5):
+        kept = (1.0 - chance) * dummy_curve(law, pure, 1).forward(epsilon).upper
+        revealed = chance * pair_of_bins(law, 1).enclose(epsilon).upper
+        found = dummy_curve(law, hazy, 1).forward(epsilon).upper
+        assert found / (kept + revealed) == pytest.approx(1.0, rel=1e-9)

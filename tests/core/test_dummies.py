@@ -137,3 +137,10 @@ def test_a_coin_reads_more_digits_where_the_first_are_equal(words, falls):
     stream = SimpleNamespace(words=lambda _: [next(drawn)])
     assert dummies._coin(Fraction(1, 2), stream) is falls
     assert next(drawn, None) is None
+
+
+@pytest.mark.parametrize(("mean", "num_bins"), [(1e-6, 2), (0.25, 10), (3.0, 100)])
+def test_a_rare_number_is_hardly_ever_reached(mean, num_bins):
+    law = DummyLaw(shape="poisson", scale=mean)
+    number = law.rare_number(num_bins)
+    assert stats.poisson.sf(number - 1, mean * num_bins) * 2.0**128 <= 1.0
