@@ -1,5 +1,6 @@
 """SIGHUP: keys, lists, codes and quota are read again by a server that goes on running."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -15,7 +16,9 @@ from deploy.roles import sent
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.deploy.admission import new_codes, report_id_of, write_code
 from shuffledp.deploy.messages import Answer, SignedKeys
+from shuffledp.deploy.servers.http_server import on_hangup
 from shuffledp.deploy.servers.settings import read_task
+from shuffledp.deploy.servers.watch import Watch
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 
@@ -42,6 +45,26 @@ def serving(role, folder):
             process.terminate()
             process.stderr.read()
     assert process.returncode == TERMINATED
+
+
+def test_each_server_of_a_process_reads_its_settings_again(capsys):
+    used = []
+
+    async def hang_up():
+        both = [
+            asyncio.ensure_future(on_hangup(lambda n=n: lambda: used.append(n), Watch("shuffler")))
+            for n in range(2)
+        ]
+        await asyncio.sleep(0)
+        signal.raise_signal(signal.SIGHUP)
+        while len(used) < 2:
+            await asyncio.sleep(0.01)
+        for each in both:
+            each.cancel()
+
+    asyncio.run(hang_up())
+    assert sorted(used) == [0, 1]
+    assert capsys.readouterr().err.count('"reloaded"') == 2
 
 
 @pytest.mark.slow

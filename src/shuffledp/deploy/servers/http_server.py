@@ -30,6 +30,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
+from weakref import WeakSet
 
 import h11
 import uvicorn
@@ -494,13 +495,23 @@ def listed(known: Mapping[str, bytes], name: str) -> Endpoint:
     return endpoint
 
 
+# Set on SIGHUP: one a server, of which a process may run several.
+_HANGUPS: Final[WeakSet[asyncio.Event]] = WeakSet()
+
+
+def _hang_up() -> None:
+    """Let every server of this process read its settings again."""
+    for each in _HANGUPS:
+        each.set()
+
+
 async def on_hangup(reload: Callable[[], Callable[[], None]], watch: Watch) -> None:
     """Read settings again on SIGHUP, in a thread, then apply them.
 
     Faulty settings change nothing. Needs the process's first thread.
     """
-    hangup = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
+    _HANGUPS.add(hangup := asyncio.Event())
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _hang_up)
     while True:
         await hangup.wait()
         hangup.clear()

@@ -56,12 +56,12 @@ class TaskState:
 
     @property
     def waiting(self) -> int:
-        """Number of reports stored and not released; 0 where it is not known."""
+        """Number of reports stored and not released; 0 if unknown."""
         return int(self.numbers.get(_WAITING, 0))
 
     @property
     def is_known(self) -> bool:
-        """Whether the shuffler has said how many reports wait."""
+        """True if the number of waiting reports is known."""
         return _WAITING in self.numbers
 
     @property
