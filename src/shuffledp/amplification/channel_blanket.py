@@ -125,6 +125,9 @@ _MOST_SORTED_COLUMNS = 512
 # Relative width at which inversions stop.
 _TOLERANCE = 1e-8
 
+# Least width of the bound of a pair.
+_LEAST_WIDTH = 1e-7
+
 # Relative error that a profile's stated losses may have.
 _ACCURACY = 1e-9
 
@@ -132,15 +135,16 @@ _ACCURACY = 1e-9
 class _Pairs:
     """The bounds of all ordered pairs of rows of one channel, for n users."""
 
-    def __init__(self, channel: ChannelRows, num_users: int) -> None:
+    def __init__(self, channel: ChannelRows, num_users: int, width: float = 0.0) -> None:
         self._channel = channel
         self._num_users = num_users
+        self._width = max(width, _LEAST_WIDTH)
         self._keys: dict[tuple[int, int], object] = {}
 
     def delta(self, pair: tuple[int, int], epsilon: float) -> float:
         """Return the bound of one ordered pair."""
-        first, second = self._channel.rows[list(pair)]
-        return blanket_delta(first, second, self._channel.hidden, self._num_users, epsilon).upper
+        rows, hidden = self._channel.rows[list(pair)], self._channel.hidden
+        return blanket_delta(*rows, hidden, self._num_users, epsilon, width=self._width).upper
 
     def _key(self, pair: tuple[int, int]) -> object:
         """Return a key that is equal for pairs whose columns differ only in their order."""
@@ -221,11 +225,11 @@ def _epsilon(profile: LocalProfile, num_users: int, delta: float) -> Enclosure:
     return Enclosure(0.0, max(found, channel.unresolved))
 
 
-def _delta(profile: LocalProfile, num_users: int, epsilon: float, _: float = 0.0) -> Enclosure:
+def _delta(profile: LocalProfile, num_users: int, epsilon: float, width: float = 0.0) -> Enclosure:
     channel = rows_of(profile)
     if epsilon >= channel.epsilon0:  # no finite ratio is larger
         return Enclosure(0.0, channel.delta0)
-    found = _Pairs(channel, num_users).largest_delta(epsilon)
+    found = _Pairs(channel, num_users, width).largest_delta(epsilon)
     return Enclosure(0.0, max(found, channel.unresolved if epsilon < channel.unresolved else 0.0))
 
 
