@@ -70,3 +70,7 @@ def test_a_smaller_upper_end_cuts_the_lower_one():
     assert bound(None, 1.0).at_most(0.75).lower is None
     with pytest.raises(ParameterError, match="upper"):
         wide.at_most(math.nan)
+
+
+def test_each_assumption_is_stated_once():
+    assert bound(None, 1.0).assuming("b", "a", "b").assumptions == ("a", "b")

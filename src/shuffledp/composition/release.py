@@ -321,7 +321,7 @@ class ShuffledRelease(Composable):
         if self.sampled_from is None:
             law = _effective(self)
             bound = account_epsilon(law, delta=delta, with_lower=with_lower, **self._batch)
-            return self._assuming(bound)
+            return bound.assuming(*self.assumptions)
         inner = checks.require_delta(delta) / self.fraction
         if inner >= 1.0:  # nobody is drawn often enough to matter at this delta
             return Bound(
@@ -348,7 +348,7 @@ class ShuffledRelease(Composable):
         if self.sampled_from is None:
             law = _effective(self)
             bound = account_delta(law, epsilon=epsilon, with_lower=with_lower, **self._batch)
-            return self._assuming(bound)
+            return bound.assuming(*self.assumptions)
         asked = checks.require_non_negative("epsilon", epsilon)
         inner = min(sampling.inner_epsilon(asked, self.fraction), self.law.epsilon0)
         bound = account_delta(self.law, epsilon=inner, with_lower=False, **self._batch)
@@ -365,18 +365,13 @@ class ShuffledRelease(Composable):
         """Arguments of the accountant beside the law of a report."""
         return {"num_users": self.num_users, "dummies": self.dummies}
 
-    def _assuming(self, bound: Bound) -> Bound:
-        """Return the bound with further assumptions, if there are any."""
-        told = dict.fromkeys(bound.assumptions + self.assumptions)
-        return replace(bound, assumptions=tuple(told))
-
     def _subsampled(self, bound: Bound, lower: float | None, upper: float) -> Bound:
         """Return the bound of a release whose users are drawn from all.
 
         They must be honest even among dummies: others know whether they were drawn themselves.
         """
         honest = dict(zip(DUMMY_ASSUMPTIONS, SHUFFLE_ASSUMPTIONS, strict=True))
-        told = self._assuming(bound)
+        told = bound.assuming(*self.assumptions)
         return replace(
             told,
             assumptions=tuple(honest.get(each, each) for each in told.assumptions),

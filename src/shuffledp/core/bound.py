@@ -85,6 +85,10 @@ class Bound(Shown):
         lower = None if self.lower is None else min(self.lower, upper)
         return replace(self, lower=lower, upper=upper, **changes)  # type: ignore[arg-type]
 
+    def assuming(self, *assumptions: str) -> "Bound":
+        """Return the bound with more assumptions, each once."""
+        return replace(self, assumptions=tuple(dict.fromkeys((*self.assumptions, *assumptions))))
+
     def __repr__(self) -> str:
         lower = "None" if self.lower is None else f"{self.lower:.9g}"
         return f"Bound(upper={self.upper:.9g}, lower={lower}, method={self.method!r})"
@@ -179,9 +183,7 @@ class Guarantee(Shown):
 
     def assuming(self, *assumptions: str) -> "Guarantee":
         """Return the guarantee with more assumptions, each once."""
-        bound = self.bound
-        more = replace(bound, assumptions=tuple(dict.fromkeys((*bound.assumptions, *assumptions))))
-        is_epsilon = self.epsilon is bound
+        more, is_epsilon = self.bound.assuming(*assumptions), self.epsilon is self.bound
         return replace(self, epsilon=more) if is_epsilon else replace(self, delta=more)
 
     def to_json_dict(self) -> dict[str, object]:

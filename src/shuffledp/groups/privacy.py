@@ -51,7 +51,6 @@ docs/results/grouped.md has the proofs.
 """
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -219,7 +218,7 @@ def grouped_epsilon(
     if theta == 0.0:
         bound = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
         uniformly = "theta = 0: the shuffle is uniform."
-        return replace(bound, assumptions=(*bound.assumptions, uniformly))
+        return bound.assuming(uniformly)
     crowd = 1 if math.isinf(theta) else n
     uniform = account_epsilon(profile, num_users=crowd, delta=delta, with_lower=with_lower)
     single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)

@@ -1,7 +1,7 @@
 """Anonymity of the worst-off user's report, from bounds on positions, and its guarantee."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Required, TypedDict, Unpack
 
@@ -96,16 +96,14 @@ class Hiding:
             position_law=self.position_law,
             with_lower=with_lower,
             **terms,
-        )
+        ).assuming(*by_eigenvalues)
         if terms.get("dummies") is not None:
             # Dummies ignore the values: what holds without them holds with them.
             without = self.epsilon(profile, known=known, with_lower=False, **_bare(terms))
-            bound = replace(bound, assumptions=bound.assumptions + by_eigenvalues)
             return least_over([bound, without], bound.lower)
         enough = min(bound.upper, known)
         weighed = min(self._weighed_epsilon(profile, 1.0, enough, terms), enough)
-        bound = bound.at_most(weighed, method="network-walk/weighted")
-        return replace(bound, assumptions=bound.assumptions + by_eigenvalues)
+        return bound.at_most(weighed, method="network-walk/weighted")
 
     def epsilon_of_share(
         self, profile: LocalProfile, share: float, **terms: Unpack[Terms]

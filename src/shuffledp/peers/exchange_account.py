@@ -238,7 +238,7 @@ class Exchange:
             # Without a crowd nothing is lost by an overload: reports are dropped unseen.
             if bound.upper <= charged or bound.method == "local" or not self.overload:
                 relay = _RELAY_MAY_TELL if self.terms.per_neighbour else _RELAY_KEEPS_QUIET
-                return replace(bound, assumptions=(*bound.assumptions, relay, *_ASSUMPTIONS))
+                return bound.assuming(relay, *_ASSUMPTIONS)
             charged = min(_CHARGED * bound.upper, max(profile.epsilon0, bound.upper))
         # The guarantee of the randomizer alone, and the reasons for it.
         return Bound(
