@@ -264,7 +264,8 @@ Fig. 4 (b, d). Twitch Germany ({num_users:,} streamers): friendships are public,
 uses explicit language is private. k-ary randomized response with epsilon0 = 2.5, alpha = 4,
 Kendall. A group is a streamer and the nearest others in the graph (fewest hops, then most common
 friends). (b) Share of streamers whose answer a majority vote over 25 random people among themselves
-and their friends gets right in at least 90 % of {resamplings(settings)} resamplings. (d) lambda:
+and their friends gets right in at least 90 % of {resamplings(settings)} resamplings of reports and
+shuffle (the paper keeps one shuffle for all of them, which gives other shares). (d) lambda:
 error of the law of answers among friends that a calibrated model learns, corrected for the
 randomizer's noise, over that of the uniform guess; the model sees {columns} leading eigenvectors of
 the graph instead of rows of its adjacency matrix. (d') The same over alpha, groups of {sizes[1]}.
@@ -314,14 +315,15 @@ Fig. 8. UCI Adult census ({ages.size:,} people): age is public, whether the inco
 dollars is private, marital status is the attacker's privileged knowledge. k-ary randomized response
 with epsilon0 = 2.5; groups are the people within r years of each other; Kendall. (a) Share of
 people whose income a majority vote over 25 people within 1 year(s) of the same age, those of the
-same marital status first, gets right in at least 90 % of {resamplings(settings)} resamplings; alpha
-= 4. (b) The same over alpha, r = {radii[1]}. (c) lambda: error of the law of incomes by age that a
-calibrated model learns, corrected for the randomizer's noise, over that of the uniform guess; alpha
-= 4. Error bars: one standard deviation over {settings.trials} trials, {model_trials(settings)} of
-models. A share above that of the uniform shuffle is what the order gives away: most people earn
-little, so some guesses are right anyway. One age alone has up to 900 people, so at alpha = 4 theta
-is so small that both mechanisms nearly shuffle uniformly; (b) shows from where on they do not, and
-by how much the exact sensitivity keeps more."""
+same marital status first, gets right in at least 90 % of {resamplings(settings)} resamplings of
+reports and shuffle (the paper keeps one shuffle for all of them); alpha = 4. (b) The same over
+alpha, r = {radii[1]}. (c) lambda: error of the law of incomes by age that a calibrated model
+learns, corrected for the randomizer's noise, over that of the uniform guess; alpha = 4. Error bars:
+one standard deviation over {settings.trials} trials, {model_trials(settings)} of models. A share
+above that of the uniform shuffle is what the order gives away: most people earn little, so some
+guesses are right anyway. One age alone has up to 900 people, so at alpha = 4 theta is so small that
+both mechanisms nearly shuffle uniformly; (b) shows from where on they do not, and by how much the
+exact sensitivity keeps more."""
     return Figure(name="8", caption=caption, charts=charts, strokes=STROKES)
 
 

@@ -14,6 +14,7 @@ from shuffledp.accounting.dummies import least_dummies
 from shuffledp.amplification.dummies import PairOfBins
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.profile import LocalProfile
+from shuffledp.groups import Groups, MallowsShuffler
 from shuffledp.leakage import account_leakage
 from shuffledp.monitoring import plan_monitoring
 from shuffledp.randomizers import registry
@@ -201,6 +202,24 @@ def test_widths_of_brackets(name, epsilon0, widths):
     assert says(page, "9 to 16 % for $\\varepsilon_0$ in $[0.5,1]$, 6 % at 2, 1 % at 4, there 3 %")
     assert says(page, "23 to 25 % at 1, 16 to 17 % at 2")
     assert says(page, "16 to 17 % at $")
+
+
+def test_one_shuffle_for_all_resamplings_finds_other_shares():
+    # The survey of the page: eight people a house, groups of three houses, alpha = 4.
+    house, generator = np.repeat(np.arange(300), 8), np.random.default_rng(1)
+    answers = (np.arange(300) * 7 % 10 < np.where(np.arange(300) < 150, 2, 8)).astype(int)[house]
+    groups = Groups.from_distance(house.astype(float), 1, metric="absolute")
+    model, keep = MallowsShuffler.for_groups(groups, 4.0), 1.0 / (1.0 + math.exp(-1.5))
+    shares = []
+    for sigma in (model.draw(sdp.Entropy.from_seed(2)), generator.permutation(house.size)):
+        right = np.zeros(house.size)
+        for _ in range(50):
+            reports = np.where(generator.random(house.size) < keep, answers, 1 - answers)[sigma]
+            votes = reports.reshape(300, 8).sum(axis=1)[house] + generator.random(house.size) - 0.5
+            right += (votes > 4.0) == answers
+        shares.append(float((right >= 45).mean()))
+    assert shares == [pytest.approx(0.4, abs=0.05), pytest.approx(0.05, abs=0.03)]
+    assert says("docs/commands/attack.md", "here 0.4 within groups, 0.05 uniform")
 
 
 @pytest.mark.parametrize(("k", "ratio"), [(2, math.sqrt(2.0)), (16, 1.0)])

@@ -203,7 +203,8 @@ def attack_by_majority_vote(
 
     One result an arrangement; each trial is the share rho of people who are guessed right in at
     least the share ``success`` of the resamplings, each with fresh local reports and a fresh
-    shuffle. Neighbours are chosen once a trial, the same for all arrangements. Cost for n = 30,000
+    shuffle (the paper keeps one permutation for all resamplings of a trial, which gives other
+    shares). Neighbours are chosen once a trial, the same for all arrangements. Cost for n = 30,000
     and the defaults: about a third of a second a trial and arrangement, besides reports and
     shuffles.
     """
