@@ -206,7 +206,7 @@ def test_widths_of_brackets(name, epsilon0, widths):
 
 def test_one_shuffle_for_all_resamplings_finds_other_shares():
     # The survey of the page: eight people a house, groups of three houses, alpha = 4.
-    house, generator = np.repeat(np.arange(300), 8), np.random.default_rng(1)
+    house, generator = np.repeat(np.arange(300), 8), sdp.Entropy.from_seed(1).generator()
     answers = (np.arange(300) * 7 % 10 < np.where(np.arange(300) < 150, 2, 8)).astype(int)[house]
     groups = Groups.from_distance(house.astype(float), 1, metric="absolute")
     model, keep = MallowsShuffler.for_groups(groups, 4.0), 1.0 / (1.0 + math.exp(-1.5))
