@@ -143,8 +143,9 @@ class _Pairs:
 
     def delta(self, pair: tuple[int, int], epsilon: float) -> float:
         """Return the bound of one ordered pair."""
-        rows, hidden = self._channel.rows[list(pair)], self._channel.hidden
-        return blanket_delta(*rows, hidden, self._num_users, epsilon, width=self._width).upper
+        first, second = self._channel.rows[list(pair)]
+        law = first, second, self._channel.hidden
+        return blanket_delta(*law, self._num_users, epsilon, width=self._width).upper
 
     def _key(self, pair: tuple[int, int]) -> object:
         """Return a key that is equal for pairs whose columns differ only in their order."""
