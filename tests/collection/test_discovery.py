@@ -226,6 +226,17 @@ def test_every_round_loses_epsilon0_where_everybody_answers_all(among_dummies, t
     assert among_dummies.rounds == among_dummies.question.num_rounds
 
 
+def test_no_lower_end_is_stated_for_rounds_that_may_not_take_place():
+    how = {"num_users": 6, "epsilon": 2.0, "delta": 0.1, "dummies": "shuffler", "max_epsilon0": 5.0}
+    made = sdp.plan(sdp.HeavyHitters(max_bytes=1, most=1), **how)
+    of = made.randomizer, made.num_users, made.dummies
+    assert made.question.prospects(*of)["discovery"]["rounds"][0]["least_count"] > made.num_users
+    found = sdp.run(made, ["a"] * 6, seed=1)
+    for each in (made, found):
+        assert each.guarantee.lower is each.without_dummies.lower is None
+        assert each.guarantee.upper <= 2.0 < each.without_dummies.upper
+
+
 def test_without_dummies_a_user_answers_one_round(plan):
     assert plan.rounds == plan.guarantee.rounds == 1
     assert plan.guarantee.num_users == NUM_USERS

@@ -148,6 +148,7 @@ def without_dummies(plan: Any, num_users: int, shuffling: Any) -> Guarantee | No
     law, delta = plan.randomizer.profile, plan.target_delta
     if shuffling.leakage() is None:
         rounds = plan.question.num_rounds
-        return guarantee_of_crowd(law, num_users, delta=delta, rounds=rounds)
+        crowd = guarantee_of_crowd(law, num_users, delta=delta, rounds=rounds)
+        return crowd.without_lower() if plan.question.has_rounds else crowd
     found: Guarantee = shuffling.guarantee(law, num_users, delta=delta)
     return found

@@ -35,7 +35,12 @@ from shuffledp.collection.questions.question import (
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
 from shuffledp.core.bound import Guarantee, finite
-from shuffledp.core.checks import require_at_least, require_open_unit, require_positive
+from shuffledp.core.checks import (
+    require_at_least,
+    require_open_unit,
+    require_positive,
+    set_fields,
+)
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -118,7 +123,10 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     _makers: Candidates = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        given = self.guarantee
+        given, without = self.guarantee, self.without_dummies
+        if self.question.has_rounds:  # two texts look alike where no prefix of theirs is kept
+            without = without and without.without_lower()
+            set_fields(self, guarantee=given.without_lower(), without_dummies=without)
         is_for = given.num_users == self.num_users or protect_alone(self.dummies)
         is_for &= given.delta_upper == self.target_delta
         is_for &= self.randomizer.epsilon0 <= self.asked_epsilon0

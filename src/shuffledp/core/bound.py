@@ -183,8 +183,16 @@ class Guarantee(Shown):
 
     def assuming(self, *assumptions: str) -> "Guarantee":
         """Return the guarantee with more assumptions, each once."""
-        more, is_epsilon = self.bound.assuming(*assumptions), self.epsilon is self.bound
-        return replace(self, epsilon=more) if is_epsilon else replace(self, delta=more)
+        return self._with(self.bound.assuming(*assumptions))
+
+    def without_lower(self) -> "Guarantee":
+        """Return the guarantee without its lower end."""
+        return self._with(replace(self.bound, lower=None))
+
+    def _with(self, bound: Bound) -> "Guarantee":
+        """Return the guarantee with another bound on what is computed."""
+        is_epsilon = self.epsilon is self.bound
+        return replace(self, epsilon=bound) if is_epsilon else replace(self, delta=bound)
 
     def to_json_dict(self) -> dict[str, object]:
         """Return the JSON object of ``shuffledp account --json``.

@@ -387,10 +387,11 @@ class Task:
         if self.dummies is None:
             return account(law, num_users=honest, delta=delta)
         if self.adds_dummies and self.asked.rounds > 1:
-            return level_guarantee([law], [self.dummies], delta=delta, rounds=self.asked.rounds)
+            how: Any = {"delta": delta, "rounds": self.asked.rounds}
+            return level_guarantee([law], [self.dummies], **how).without_lower()
         if self.adds_dummies:
             return guarantee_for(law, 1, delta=delta, dummies=self.dummies)
-        how: Any = {"delta": delta * (1.0 - _SPARE), "with_lower": False}
+        how = {"delta": delta * (1.0 - _SPARE), "with_lower": False}
         with suppress(OutOfRegimeError):  # too few devices for the theorem
             found = guarantee_for(law, honest, dummies=self.dummies, **how)
             if self._spares(honest, found.epsilon_upper):
@@ -413,7 +414,8 @@ class Task:
         honest = self.num_honest if num_honest is None else num_honest
         law = self.asked.randomizer.profile
         rounds = self.asked.rounds
-        return guarantee_of_crowd(law, honest, delta=float(self.delta), rounds=rounds)
+        crowd = guarantee_of_crowd(law, honest, delta=float(self.delta), rounds=rounds)
+        return crowd if rounds == 1 else crowd.without_lower()
 
     def keeps(self, num_honest: int) -> bool:
         """Return True if the task's promise is proved for this number of honest reports.
