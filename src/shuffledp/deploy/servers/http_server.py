@@ -499,19 +499,14 @@ def listed(known: Mapping[str, bytes], name: str) -> Endpoint:
 _HANGUPS: Final[WeakSet[asyncio.Event]] = WeakSet()
 
 
-def _hang_up() -> None:
-    """Let every server of this process read its settings again."""
-    for each in _HANGUPS:
-        each.set()
-
-
 async def on_hangup(reload: Callable[[], Callable[[], None]], watch: Watch) -> None:
     """Read settings again on SIGHUP, in a thread, then apply them.
 
     Faulty settings change nothing. Needs the process's first thread.
     """
     _HANGUPS.add(hangup := asyncio.Event())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _hang_up)
+    on_signal = asyncio.get_running_loop().add_signal_handler  # replaces an earlier one
+    on_signal(signal.SIGHUP, lambda: list(map(asyncio.Event.set, _HANGUPS)))
     while True:
         await hangup.wait()
         hangup.clear()
