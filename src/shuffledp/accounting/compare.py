@@ -44,13 +44,12 @@ class Scenario:
 
     def __post_init__(self) -> None:
         require_one(self.epsilon, self.delta)
-        set_field = partial(object.__setattr__, self)
-        set_field("epsilon0", checks.require_non_negative("epsilon0", self.epsilon0))
-        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
+        checks.set_fields(self, epsilon0=checks.require_non_negative("epsilon0", self.epsilon0))
+        checks.set_fields(self, num_users=checks.require_at_least("num_users", self.num_users, 1))
         if self.epsilon is not None:
-            set_field("epsilon", checks.require_non_negative("epsilon", self.epsilon))
+            checks.set_fields(self, epsilon=checks.require_non_negative("epsilon", self.epsilon))
         if self.delta is not None:
-            set_field("delta", checks.require_open_unit("delta", self.delta))
+            checks.set_fields(self, delta=checks.require_open_unit("delta", self.delta))
         self.profile()  # raises where randomizer, k and dimension do not fit together
 
     @property

@@ -48,7 +48,7 @@ from shuffledp.composition.composition import Composable, Composition, Release
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.composition.renyi import renyi_without_failure
 from shuffledp.core.bound import Bound, finite
-from shuffledp.core.checks import require_delta, require_finite, require_positive
+from shuffledp.core.checks import require_delta, require_finite, require_positive, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import BudgetError, OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
@@ -150,12 +150,10 @@ class Ledger:
     order: float | None = None
 
     def __post_init__(self) -> None:
-        set_field = functools.partial(object.__setattr__, self)
-        set_field("epsilon", require_positive("epsilon", self.epsilon))
-        set_field("delta", require_delta(self.delta))
-        set_field("entries", tuple(self.entries))
+        set_fields(self, epsilon=require_positive("epsilon", self.epsilon))
+        set_fields(self, delta=require_delta(self.delta), entries=tuple(self.entries))
         if self.order is None and not self.entries:
-            set_field("order", _best_order(self.epsilon, self.delta))
+            set_fields(self, order=_best_order(self.epsilon, self.delta))
         elif self.order is not None and not 1.0 < self.order < math.inf:
             raise ParameterError(f"order = {self.order} is not in (1, inf): try 10")
         keys = [entry.key for entry in self.entries if entry.key]

@@ -229,21 +229,18 @@ class ShuffledRelease(Composable):
     _channel: Callable[[], object] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        set_field = functools.partial(object.__setattr__, self)
-        set_field("num_users", checks.require_at_least("num_users", self.num_users, 1))
+        checks.set_fields(self, num_users=checks.require_at_least("num_users", self.num_users, 1))
         if (self.epsilon0 is None) == (self.profile is None):
             raise ParameterError(
                 "give exactly one of epsilon0 (any randomizer) and profile (a particular one)"
             )
         law = self.profile or LocalProfile(epsilon0=self.epsilon0 or 0.0)
-        set_field("profile", law)
-        set_field("law", law)
-        set_field("epsilon0", law.epsilon0)
-        set_field("_channel", law.channel if law.family is RandomizerFamily.OTHER else None)
+        channel = law.channel if law.family is RandomizerFamily.OTHER else None
+        checks.set_fields(self, profile=law, law=law, epsilon0=law.epsilon0, _channel=channel)
         chance = checks.require_positive("participation", self.participation)
         if chance > 1.0:
             raise ParameterError(f"participation = {chance} is above 1: it is a probability")
-        set_field("participation", chance)
+        checks.set_fields(self, participation=chance)
         if self.sampled_from is not None:
             if chance < 1.0:
                 raise ParameterError(
@@ -251,7 +248,7 @@ class ShuffledRelease(Composable):
                     "describes how users are drawn"
                 )
             sampling.sampling_fraction(self.num_users, self.sampled_from)  # refuses too few
-            set_field("sampled_from", int(self.sampled_from))
+            checks.set_fields(self, sampled_from=int(self.sampled_from))
 
     def __repr__(self) -> str:
         what = f"epsilon0={self.law.epsilon0:.6g}"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp.core.arrays import Integers
-from shuffledp.core.checks import require_at_least, require_positive
+from shuffledp.core.checks import require_at_least, require_positive, set_fields
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import ParameterError
 
@@ -77,9 +77,8 @@ class DummyLaw:
             )
         least, most = (0, 0) if self.shape == POISSON else (1, LARGEST_HALF_WIDTH)
         width = require_at_least("half_width", self.half_width, least, most)
-        object.__setattr__(self, "scale", require_positive("scale", self.scale))
-        object.__setattr__(self, "half_width", width)
-        object.__setattr__(self, "table", _table(self.shape, self.scale, width))
+        set_fields(self, scale=require_positive("scale", self.scale), half_width=width)
+        set_fields(self, table=_table(self.shape, self.scale, width))
 
     @classmethod
     def from_text(cls, text: str) -> "DummyLaw":

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.core.checks import require_at_least, require_open_unit
+from shuffledp.core.checks import require_at_least, require_open_unit, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.frames import Frames
@@ -56,10 +56,9 @@ class Arrays(Frames):
 
     def __post_init__(self) -> None:
         lower, upper = self._population_interval()
-        object.__setattr__(self, "population_lower", lower)
-        object.__setattr__(self, "population_upper", upper)
+        set_fields(self, population_lower=lower, population_upper=upper)
         for name, values in Arrays.columns(self).items():
-            object.__setattr__(self, name, read_only(values))
+            set_fields(self, **{name: read_only(values)})
 
     def _population_interval(self) -> Interval:
         """Return intervals for a population that the users are a random sample of."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.checks import require_at_least, require_edges
+from shuffledp.core.checks import require_at_least, require_edges, set_fields
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 
@@ -60,8 +60,7 @@ class Graph:
     num_duplicates: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "starts", read_only(self.starts))
-        object.__setattr__(self, "neighbours", read_only(self.neighbours))
+        set_fields(self, starts=read_only(self.starts), neighbours=read_only(self.neighbours))
         if self.labels is None:
             return
         names = tuple(self.labels)
@@ -73,7 +72,7 @@ class Graph:
             raise ParameterError("labels are not all text: turn them into text with str()")
         if len(set(names)) < self.num_users:
             raise ParameterError("labels holds a name twice: give every user one of their own")
-        object.__setattr__(self, "labels", names)
+        set_fields(self, labels=names)
 
     @classmethod
     def from_edges(

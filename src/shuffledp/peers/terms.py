@@ -9,7 +9,7 @@ from typing import Final, Literal, Self
 
 import numpy as np
 
-from shuffledp.core.checks import require_at_least, require_positive
+from shuffledp.core.checks import require_at_least, require_positive, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -131,8 +131,7 @@ class Terms:
             )
         if self.protocol not in ("all", "single"):
             raise ParameterError(f"protocol = {self.protocol!r} is neither 'all' nor 'single'")
-        object.__setattr__(self, "slots", tuple(self.slots))
-        object.__setattr__(self, "laziness", float(self.laziness))
+        set_fields(self, slots=tuple(self.slots), laziness=float(self.laziness))
         self._require_dummies()
 
     def _require_dummies(self) -> None:
