@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import poisson
 
 from graph_families import complete_graph
 from peers.link import ANY_SIZE
@@ -18,7 +19,7 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph
 from shuffledp.network.privacy import network_walk_epsilon
 from shuffledp.peers.collecting import fetch
-from shuffledp.peers.exchange_account import Exchange, ExchangeRecord
+from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.mail import seal_report
 from shuffledp.peers.peer import Peer, PeerState
@@ -149,6 +150,15 @@ def test_where_who_was_away_handed_in_nothing_dummies_are_no_help(over):
     assert exchange.asked(1e-2)["dummies"] is None
 
 
+def test_overloads_count_them(over):
+    collection, fetched = over
+    terms = collection.terms
+    exchange = Exchange(terms, collection.graph, fetched.record, fetched.arrived(30))
+    # In a complete graph each user holds one report and four dummies on average, at any time.
+    chance = float(poisson.sf(terms.slots[0], 1.0 + 4.0))
+    assert 6 * 4 * chance <= exchange.overload <= 1e-9
+
+
 def test_a_state_has_them_in_no_order_and_draws_them_once(make_collection):
     collection = make_collection(dummies=LAW)
     _, http = collection.relay()
@@ -172,6 +182,16 @@ def test_reports_that_are_too_many_or_too_few_leave_the_local_guarantee(over):
     few = result_of(collection, fetched, reports=reports[:3])
     assert any("more than the 0 users" in text for text in few.warnings)
     assert few.num_users == 6
+
+
+@pytest.mark.parametrize(
+    ("number", "doubt"), [(4_400, "missing"), (4_900, None), (5_100, None), (5_600, "made up")]
+)
+def test_numbers_that_chance_hardly_draws_are_doubted(make_collection, number, doubt):
+    terms = make_collection(dummies=LAW).terms
+    arrived = Arrived(num_reports=number, handed_in=np.arange(1000))
+    found = arrived.doubts(terms, 1000, np.empty(0))  # 4,000 dummies on average, give or take 63
+    assert [doubt in each for each in found] == [True] * (doubt is not None)
 
 
 def test_of_a_collection_with_losses_the_usual_share_is_taken_for_own_reports(over):
