@@ -140,6 +140,12 @@ def test_per_neighbour_meets_its_failure_and_one_fewer_does_not():
     assert overload(graph, 3, plenty, per_neighbour=fewer) > 1e-6
 
 
+def test_even_traffic_meets_its_failure_with_both_numbers():
+    for failure in np.geomspace(1e-9, 1e-2, 30):
+        room, each = messages_for(ring(30), rounds=3, failure=failure, even_traffic=True)
+        assert overload(ring(30), 3, room, per_neighbour=each) <= failure
+
+
 def test_absences_and_missing_users_raise_the_probability():
     room, _ = messages_for(TADPOLE, rounds=3, failure=1e-6)
     away = np.zeros((3, 5), dtype=bool)
