@@ -585,6 +585,12 @@ def test_the_same_question_every_period_under_dummies():
     assert noisy.epsilon0_per_answer == pytest.approx(6.0)
     assert math.isinf(everybody_with_dummies(task, epsilon=1.0, epsilon0=1e-20).standard_error)
 
+    # Noise hides, too: one report of epsilon0 = 0.05 has no larger epsilon, whatever the dummies.
+    once = RepeatedTask(domain_size=2, periods=1, num_users=1_000, delta=1e-6)
+    central = everybody_with_dummies(once, epsilon=0.1, epsilon0=0.05).central
+    assert central.lower is None
+    assert central.upper <= 0.1
+
 
 def test_a_plan_is_compared_with_it():
     asked = {"periods": 4, "num_users": 2_000, "max_changes": 1}
