@@ -442,6 +442,17 @@ def test_a_fleet_reads_its_table_as_run_does(answers, capsys, monkeypatch, optio
         assert json.loads(printed.out)["num_sent"] == found
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_fleet_whose_reports_are_late_does_not_end_well(answers, capsys, monkeypatch, options):
+    counts = {"accepted": 998, "late": 2, "early": 0}
+    monkeypatch.setattr(remote, "send_values", lambda *_, **__: counts)
+    assert main(CREATE) == 0
+    assert main(["send", "task/task.bin", "answers.csv", "--column", "answer", *options]) == 2
+    printed = capsys.readouterr()
+    assert "998" in printed.out
+    assert "2 of 1,000 reports were not taken in: its epoch is over" in printed.err
+
+
 @pytest.mark.slow
 def test_an_analyzer_waits_for_a_shuffler_that_is_away_and_ends_when_told(answers):
     shuffler, analyzer = free_address(), free_address()

@@ -97,6 +97,15 @@ def _record(made: "sdp.deploy.Task", counts: dict[str, int], number: int) -> dic
     return {"task_id": made.task_id.hex(), "num_sent": number, "answers": counts}
 
 
+def _require_taken_in(counts: dict[str, int], number: int) -> None:
+    """Raise if the shuffler has not taken in all reports, with what its answers mean."""
+    lost = {name: each for name, each in counts.items() if name not in ("accepted", "replayed")}
+    if total := sum(lost.values()):
+        what = "the report was" if number == 1 else f"{total:,} of {number:,} reports were"
+        reasons = [_MEANINGS[name.upper()] for name, each in lost.items() if each]
+        raise DataError(f"{what} not taken in: {'; '.join(reasons)}")
+
+
 def _answer(
     made: "sdp.deploy.Task",
     codes: list[bytes],
@@ -136,8 +145,7 @@ def _answer(
     click.get_current_context().params.pop("value")
     counts = {each.name.lower(): int(each is answer) for each in type(answer)}
     is_printed = console.print_json(_record(made, counts, 1))
-    if answer.name not in ("ACCEPTED", "REPLAYED"):
-        raise DataError(f"the report was not taken in: {_MEANINGS[answer.name]}")
+    _require_taken_in(counts, 1)
     if not is_printed:
         console.print_facts([("sent before" if was_sent else "sent", _MEANINGS[answer.name])])
 
@@ -158,7 +166,7 @@ def _send_table(
         blocks = fleet_values(made, blocks, number)
     with console.progress_bar() as on_progress:
         counts = send_values(made, blocks, num_values=number, codes=codes, on_progress=on_progress)
-    if console.print_json(_record(made, counts, number)):
-        return
-    said = [(name.replace("_", " "), f"{each:,}") for name, each in counts.items() if each]
-    console.print_facts([("sent", f"{number:,}"), *said])
+    if not console.print_json(_record(made, counts, number)):
+        said = [(name.replace("_", " "), f"{each:,}") for name, each in counts.items() if each]
+        console.print_facts([("sent", f"{number:,}"), *said])
+    _require_taken_in(counts, number)
