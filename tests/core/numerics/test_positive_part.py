@@ -448,3 +448,8 @@ def test_values_that_no_tilt_reaches_end_in_what_one_term_gives(num_terms, masse
     exact = masses[-1] * differences[-1]
     assert found.lower <= exact * (1.0 - 1e-12)
     assert exact * (1.0 - 1e-12) <= found.upper <= exact * (1.0 + 1e-9)
+
+
+def test_below_the_smallest_doubles_nothing_is_claimed_from_below():
+    found = enclose(22, -1.5, [6.5e-24, 1.55e-23], [1.3, 2.6])  # about 7e-315, of few digits
+    assert found == Enclosure(0.0, SMALLEST_UPPER)

@@ -214,7 +214,8 @@ def _listed(law: "Terms", most: int) -> Enclosure:
     value, terms, exponent = found
     # A value, and an exponent, is a sum of m + 2 products.
     slack = _ROUND_OFF * (2.0 + size) * ((1.0 + exponent) * value + terms)
-    return Enclosure(max(value - slack, 0.0), max(value + slack, SMALLEST_UPPER))
+    lower = value - slack if value > SMALLEST_UPPER else 0.0
+    return Enclosure(max(lower, 0.0), max(value + slack, SMALLEST_UPPER))
 
 
 def _listed_while_rare(law: "Terms", negligible: float) -> Enclosure | None:
