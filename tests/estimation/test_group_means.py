@@ -70,6 +70,24 @@ class TestCoverage:
         for hits in (*of_means, *of_sizes):
             require_coverage(hits, RUNS, 0.94)
 
+    @pytest.mark.parametrize("holders", [0, 1, 10, 33])
+    @pytest.mark.parametrize("epsilon0", [3.0, 7.2, 10.0])
+    def test_of_sizes_exactly_where_single_reports_matter(self, epsilon0, holders):
+        law, number = GroupBits(num_groups=10, low=0, high=1, epsilon0=epsilon0, num_bits=1), 100
+        p, q = law.levels[0].support_probabilities
+        own, others = (
+            binom.pmf(np.arange(n + 1), n, chance)
+            for n, chance in ((holders, p + q), (number - holders, 2.0 * q))
+        )
+        covered = 0.0
+        for support, chance in enumerate(np.convolve(own, others)):
+            counts = np.zeros(20, dtype=np.int64)
+            counts[0], counts[2] = support, number - support
+            made = {"num_reports": number, "fingerprint": law.fingerprint}
+            sizes = law.estimate(Counts(support=counts, **made)).sizes
+            covered += chance * (sizes.lower[0] <= holders / number <= sizes.upper[0])
+        assert covered >= 0.945
+
     def test_a_narrower_interval_is_found_out(self):
         hits = 0
         for found in runs(3.0, MEMBERS, POSITIONS, is_spread=True):

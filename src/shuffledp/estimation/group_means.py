@@ -30,7 +30,12 @@ from numpy.typing import NDArray
 from shuffledp.core.arrays import Floats
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.frequencies import FrequencyEstimates
-from shuffledp.estimation.intervals import Interval, normal_quantile, simultaneous_confidence
+from shuffledp.estimation.intervals import (
+    Interval,
+    SupportLaw,
+    normal_quantile,
+    simultaneous_confidence,
+)
 from shuffledp.estimation.means import MeanEstimates
 
 
@@ -192,6 +197,7 @@ def estimate_group_means(
     num_users: int,
     confidence: float = 0.95,
     simultaneous: bool = False,
+    support: SupportLaw | None = None,
 ) -> GroupMeanEstimates:
     """Return the mean and the size of each group, with their errors.
 
@@ -213,6 +219,8 @@ def estimate_group_means(
     simultaneous : bool
         True if the intervals of all g means, and of all sizes, must hold at once with that
         confidence (Bonferroni), rather than each alone.
+    support : SupportLaw, optional
+        Law of the number of reports of a group, whose tails the intervals of sizes then heed.
 
     Returns
     -------
@@ -243,6 +251,10 @@ def estimate_group_means(
     )
     lower, upper = _in_range(ends, limits)
     how: Any = {"confidence": confidence, "is_simultaneous": simultaneous}
+    sizes = replace(_sizes(share, noise[0], quantile, num_users), **how)
+    if support is not None:
+        ends = support.wilson_interval(share, each)
+        sizes = replace(sizes, lower=ends[0], upper=ends[1])
     return GroupMeanEstimates(
         mean=np.where(is_stated, limits[0] + width * ones / safe, np.nan),
         standard_error=own,
@@ -250,7 +262,7 @@ def estimate_group_means(
         lower=lower,
         upper=upper,
         groups=groups,
-        sizes=replace(_sizes(share, noise[0], quantile, num_users), **how),
+        sizes=sizes,
         limits=limits,
         noise=noise,
         ones=ones,

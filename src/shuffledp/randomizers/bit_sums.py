@@ -26,7 +26,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.estimation.group_means import GroupMeanEstimates, GroupNoise, estimate_group_means
-from shuffledp.estimation.intervals import normal_quantile
+from shuffledp.estimation.intervals import SupportLaw, normal_quantile
 from shuffledp.estimation.means import MeanEstimates
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
@@ -388,6 +388,9 @@ class GroupBits(Bits, AllParts):
         """
         counts = self.aggregate(data) if isinstance(data, Reports) else data
         num_users, totals = self.totals(counts)
+        if self.num_bits == 1 and not counts.dummies:  # either code of a group supports it
+            p, q = self.levels[0].support_probabilities
+            how["support"] = SupportLaw(p + q, 2.0 * q, num_users)
         return estimate_group_means(
             totals,
             groups=groups or tuple(map(str, range(self.num_groups))),
