@@ -125,7 +125,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("row", "error", "message"),
         [
-            ("west,1", DomainError, "outside the domain of groups"),
+            ("west,1", DomainError, "whose group, in column .*, is outside the domain"),
             ("north,101", DomainError, r"outside \[0, 100\]"),
             ("north,much", DataError, "no number"),
             ("north,", DataError, "without an answer"),

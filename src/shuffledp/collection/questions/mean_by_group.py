@@ -160,7 +160,10 @@ class MeanByGroup(Mean):
         """Return columns of groups and numbers, checked; codes and numbers, shape (m, 2)."""
         tables.require_missing(missing, unless="numbers")
         by, number = (replace(source, names=(name,)) for name in source.names)
-        groups = coding(by, self.groups, missing=missing, other=False, where=" of groups")
+        groups = coding(by, self.groups, missing=missing, other=False)
+        what = f"whose group, in column {by.names[0]!r}, is {groups.fault.what}"
+        fault = columns.Fault(what, "add it to domain=[...], or leave such rows out")
+        groups = groups._replace(fault=fault)
         how: Any = {"groups": groups, "missing": missing, "checked_for": self.checked_for}
         return columns.numbers(number, self.limits, **how, **reading)
 
