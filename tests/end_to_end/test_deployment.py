@@ -284,10 +284,16 @@ def test_settings_are_checked_name_by_name(answers, capsys):
         (settings.replace("shuffler/signing.key", "operator.key"), "is not the key that signs as"),
         (settings.replace("shuffler/keys.bin", "analyzer/keys.bin"), "has not signed it"),
         (re.sub('analyzer = ".', 'analyzer = "x', settings), "no public key of 64"),
+        (settings.replace("task.bin", "\\u0000"), "task = '\\x00' is not a path"),
+        (settings.replace('"shuffler/store"', '""'), "store = '' is not a path"),
     ):
         Path("task/other.toml").write_text(change)
         assert main(["serve", "shuffler", "--config", "task/other.toml", "--check"]) == 2
         assert message in capsys.readouterr().err
+    settings = Path("task/analyzer.toml").read_text()
+    Path("task/other.toml").write_text(settings.replace('"analyzer/keys"', '"analyzer/kyes"'))
+    assert main(["serve", "analyzer", "--config", "task/other.toml", "--check"]) == 2
+    assert "analyzer/kyes: it is no folder" in capsys.readouterr().err
     read = ShufflerSettings.read(Path("task/shuffler.toml"))
     assert len(list(read.sealing_keys.glob("*.key"))) == 30
     assert main(["task", "create", "--epoch", "soon"]) == 2
@@ -296,6 +302,11 @@ def test_settings_are_checked_name_by_name(answers, capsys):
         assert main([*CREATE[:-1], "other", "--shuffler", address]) == 2
         assert "is not ADDRESS:PORT" in capsys.readouterr().err
         assert not Path("other").exists()  # with half of the keys
+    for url in ("ftp://a.example", "a.example", "https://", "https://a b", "https://a.example/?x"):
+        assert main([*CREATE[:-1], "other", "--shuffler-url", url]) == 2
+        assert f"--shuffler-url '{url}' is no URL" in capsys.readouterr().err
+    assert main([*CREATE[:-1], "other", "--codes", "1e12"]) == 2
+    assert "--codes 1000000000000 is not in [0, 10,000,000]" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.bound import finite
-from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
@@ -28,6 +27,9 @@ from shuffledp.report.wording import (
     true_answers,
     without_shuffler_line,
 )
+
+_MOST_CODES = 10_000_000  # which take a minute to write, and half a gigabyte
+_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 LISTEN = """
     Addresses:
@@ -108,13 +110,18 @@ def create(
     names = ("randomizer", "epsilon0", "epsilon", "delta", "dummies", "no_local_noise")
     promised = taken(given, *names)
     asked, num_codes = Asked(given), given["num_codes"]
-    require_non_negative("codes", num_codes)
+    if not 0 <= num_codes <= _MOST_CODES:
+        raise click.UsageError(f"--codes {num_codes} is not in [0, {_MOST_CODES:,}]: make fewer")
     remedy = ""
     if plan_file is not None:
         promise, remedy = _planned(plan_file, asked, text, honest_fraction, **promised)
     else:
         promise = _promised(asked, text, **promised)
     urls = {name: given[name] for name in ("shuffler_url", "analyzer_url") if given[name]}
+    for name, url in urls.items():
+        if not _URL.fullmatch(url):
+            what = f"--{name.replace('_', '-')} {url!r} is no URL"
+            raise click.UsageError(f"{what}: write it like https://shuffler.example")
     made = create_task(
         out,
         listen=(given["shuffler"], given["analyzer"]),

@@ -120,7 +120,8 @@ def _typed(path: Path, name: str, value: Any, kind: Any) -> Any:
     """Return the value of a setting; raise `DataError` for a wrong type, or out of range."""
     kind = (get_args(kind) or (kind,))[0]  # a setting may also be missing
     (taken, said), least = _KINDS[kind], _LEAST.get(name)
-    if not isinstance(value, taken) or isinstance(value, bool):
+    is_no_path = kind is Path and (value == "" or "\0" in str(value))
+    if not isinstance(value, taken) or isinstance(value, bool) or is_no_path:
         raise DataError(f"{path}: {name} = {value!r} is not {said}")
     if least is not None and not least <= value < math.inf:
         raise DataError(f"{path}: {name} = {value} is not in [{least:g}, inf)")
@@ -401,6 +402,8 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
         role, folder = "shuffler", settings.sealing_keys
     else:
         folder = settings.opening_keys
+    if not folder.is_dir():  # all keys in it may have been destroyed, but the folder stays
+        raise DataError(f"cannot read {folder}: it is no folder; put the keys back where they were")
     listed = read_list(settings.public_keys, task, role)
     public = {each.number: each.public_key for each in listed.keys}
     keys = sealing_keys(folder, task.seal)
