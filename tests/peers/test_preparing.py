@@ -15,6 +15,7 @@ from shuffledp import (
     Mean,
     VectorMean,
 )
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.servers import http_server
 from shuffledp.network.graph import Graph
@@ -176,6 +177,22 @@ def test_large_tables_come_in_blocks(tmp_path):
     options = {"graph": path_of(size)}
     found = read_node_values(YES_NO, table, "answer", **options)
     assert (len(found), found[0], found[size - 1]) == (size, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "message"),
+    [
+        ({"rounds": 10**12}, r"rounds = 10{12} is not a whole number in \[1, 1048577\)"),
+        (
+            {"rounds": 5, "dummies": DummyLaw.from_text("poisson:1e6")},
+            "2,000,000 a device",
+        ),
+    ],
+)
+def test_terms_that_cannot_be_are_refused_before_the_work(collection, asked_for, message):
+    graph = Graph.from_edges([(0, 1), (1, 2), (2, 0)])
+    with pytest.raises(ParameterError, match=message):
+        prepare_terms(graph, collection.asked, collection.keys, **asked_for)
 
 
 def test_one_user_s_value_as_text():

@@ -1,5 +1,6 @@
 """Preparing a collection: the public terms, and the analyzer's private key."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
@@ -44,6 +45,20 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
     """
     half = (graph.num_users + 1) // 2
     least = half if least_registered is None else require_at_least("least", least_registered, 1)
+    terms = Terms(  # refuses what cannot be, before the work
+        collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
+        graph_digest=graph_digest(graph),
+        num_users=graph.num_users,
+        rounds=require_at_least("rounds", rounds, 1),
+        slots=(1,) * graph.num_users,
+        asked=asked,
+        analyzer_mail_key=keys.mail_key,
+        analyzer_identity_key=keys.identity_key,
+        protocol=protocol,
+        laziness=laziness,
+        least_registered=least,
+        dummies=dummies,
+    )
     slots, per_neighbour = messages_for(
         graph,
         rounds=rounds,
@@ -52,21 +67,7 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
         failure=_FAILURE,
         reports_each=1.0 if dummies is None else 1.0 + dummies.mean * asked.num_answers,
     )
-    return Terms(
-        collection_id=new_collection_id(entropy or Entropy.from_operating_system()),
-        graph_digest=graph_digest(graph),
-        num_users=graph.num_users,
-        rounds=require_at_least("rounds", rounds, 1),
-        slots=tuple(slots.tolist()),
-        asked=asked,
-        analyzer_mail_key=keys.mail_key,
-        analyzer_identity_key=keys.identity_key,
-        protocol=protocol,
-        laziness=laziness,
-        per_neighbour=per_neighbour,
-        least_registered=least,
-        dummies=dummies,
-    )
+    return replace(terms, slots=tuple(slots.tolist()), per_neighbour=per_neighbour)
 
 
 def read_terms(path: Path) -> Terms:
