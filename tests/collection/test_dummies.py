@@ -143,7 +143,7 @@ class TestGuarantees:
             sdp.run(plan, ANSWERS[:500], strict=True)
 
     def test_several_rounds_are_several_draws(self):
-        plan = replace(plan_with("laplace:3:60"), rounds=3)
+        plan = replace(plan_with("laplace:3:60"), rounds=3, _proved=())
         with pytest.warns(PlanWarning, match="one of 3 planned rounds"):
             result = sdp.run(plan, ANSWERS, seed=1)
         once = guarantee_for(plan.randomizer.profile, 1, delta=DELTA, dummies=plan.dummies[0])
@@ -197,7 +197,7 @@ class TestJson:
 class TestEstimate:
     def test_one_report_and_no_dummy(self):
         law = DummyLaw.from_text("laplace:3.0:1")
-        plan = replace(bare_plan(), dummies=(law,))
+        plan = replace(bare_plan(), dummies=(law,), _proved=())
         codes = np.array([1], dtype=np.uint8)
         one = Reports(data=codes, fingerprint=plan.randomizer.fingerprint)
         found = sdp.estimate(one, plan, num_users=1)

@@ -261,7 +261,7 @@ def test_of_users_dummies_all_that_a_device_may_send_count():
 
 def test_of_peers_in_a_simulation_no_limit_is_known():
     shuffling = SimpleNamespace(most_records=NetworkShuffling.most_records)
-    plan = dataclasses.replace(plan_with("poisson:0.05"), shuffling=shuffling)
+    plan = dataclasses.replace(plan_with("poisson:0.05"), shuffling=shuffling, _proved=())
     assert math.isinf(plan.most_shifted)
     assert plan.largest_shift(0).tolist() == [0.0] * 3
     assert "no limit is known" in str(dict(dishonest_facts(plan)))

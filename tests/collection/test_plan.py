@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import re
 from dataclasses import dataclass, replace
 from unittest.mock import Mock
@@ -19,6 +20,7 @@ from shuffledp.collection import choices as choosing
 from shuffledp.collection.choices import Alternative, best_of
 from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DomainError, InfeasibleTargetError, ParameterError, PlanWarning
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 from shuffledp.core.reports import Reports
@@ -620,9 +622,24 @@ def test_a_plan_without_a_target_has_no_errors_at_others():
         {"num_users": 500},
         {"target_delta": 1e-12},
         {"randomizer": make_randomizer("k-rr", domain_size=2, epsilon0=9.0)},
+        # Another law may cost more in the centre at the same epsilon0.
+        {"randomizer": make_randomizer("optimized-unary", domain_size=2, epsilon0=1.0)},
+        {"rounds": 10},
+        {"dummies": (DummyLaw.from_text("laplace:3:60"),)},
     ],
 )
 def test_a_plan_with_a_field_replaced_does_not_keep_the_guarantee(field):
     planned = make_plan(Categories(["yes", "no"]), num_users=1000, epsilon=1.0, delta=1e-6)
     with pytest.raises(ParameterError, match="plan again"):
         replace(planned, **field)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [Categories(["a", "b"]), sdp.Mean(0.0, 1.0), sdp.AnswerSets(["a", "b", "c"], max_answers=2)],
+)
+def test_a_plan_goes_to_another_process(question):
+    planned = make_plan(question, num_users=1000, epsilon=1.0, delta=1e-6)
+    received = pickle.loads(pickle.dumps(planned))  # noqa: S301  # of our own
+    assert received == planned
+    assert received.errors_by_epsilon() == planned.errors_by_epsilon()

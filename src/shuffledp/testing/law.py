@@ -181,6 +181,8 @@ def check_profile_states_the_law(make: Make) -> None:
         size = profile.domain_size
         demand(profile.epsilon0 == randomizer.epsilon0, f"{what} epsilon0 = {profile.epsilon0}")
         demand(profile.delta0 == 0.0, f"{what} delta0 = {profile.delta0}, not 0")
+        share = profile.participation
+        demand(share == 1.0, f"{what} participation = {share}, though each user sends a report")
         demand(size == randomizer.domain_size, f"{what} {size} categories")
         allowed = {RandomizerFamily.ANY, RandomizerFamily.OTHER, randomizer.name}
         other = f"{what} the family {profile.family.value!r}, whose analysis is not its own"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -256,11 +257,12 @@ def require_column(question: Question, column: object) -> None:
 
 def candidates_of(makers: Mapping[str, Callable[..., Any]], **parameters: object) -> Candidates:
     """Return registered randomizers as candidates, with all parameters but epsilon0 fixed."""
+    return {name: partial(_made, makers, name, parameters) for name in makers}
 
-    def maker(name: str) -> Callable[[float], Any]:
-        return lambda epsilon0: makers[name](**parameters, epsilon0=epsilon0)
 
-    return {name: maker(name) for name in makers}
+def _made(makers: Any, name: str, parameters: dict[str, object], epsilon0: float) -> Any:
+    """Return a randomizer, whose class is loaded only now; named so that plans can be pickled."""
+    return makers[name](**parameters, epsilon0=epsilon0)
 
 
 def chosen_candidates(

@@ -429,8 +429,8 @@ def series_of(name: str, values: Any) -> "pl.Series":
     """Return the values as a polars series."""
     require_sequence("values", values)
     is_arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    if hasattr(values, "iloc"):  # a series of pandas, without the need for pyarrow
-        values = values.to_numpy()
+    if hasattr(values, "iloc") or type(values).__module__.startswith("pandas."):
+        values = np.asarray(values)  # a series, index or array of pandas: without pyarrow
     elif is_arrow:
         values = pl.Series(name, values)
     if (num_axes := getattr(values, "ndim", 1)) != 1:
