@@ -373,6 +373,11 @@ VIOLATIONS = [
     ("profile-states-the-law", profiled(delta0=lambda self: 1e-9), "delta0 = "),
     (
         "profile-states-the-law",
+        profiled(participation=lambda self: 0.5),
+        "participation = 0.5, though each user sends a report",
+    ),
+    (
+        "profile-states-the-law",
         profiled(domain_size=lambda self: self.domain_size + 1),
         "categories",
     ),

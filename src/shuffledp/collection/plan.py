@@ -121,8 +121,8 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     frequency: float | None = None
     dishonest: int | None = None
     _makers: Candidates = field(repr=False, compare=False)
-    # What the guarantee was proved for, which `dataclasses.replace` hands on.
-    _proved: tuple[object, ...] = field(default=(), repr=False, compare=False)
+    # The guarantee, and what it was proved for, which `dataclasses.replace` hands on.
+    _proved: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given, without = self.guarantee, self.without_dummies
@@ -132,17 +132,17 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         is_for = given.num_users == self.num_users or protect_alone(self.dummies)
         is_for &= given.delta_upper == self.target_delta
         is_for &= self.randomizer.epsilon0 <= self.asked_epsilon0
-        law = self.randomizer.fingerprint
-        numbers = self.num_users, self.target_delta, self.rounds
+        law, numbers = self.randomizer.fingerprint, (self.num_users, self.target_delta, self.rounds)
         proved = law, numbers, self.dummies, self.shuffling
-        if (self.shuffling == UNIFORM and not is_for) or self._proved not in ((), proved):
+        is_for |= self.shuffling != UNIFORM
+        if not is_for or (self._proved[:1] == (self.guarantee,) and self._proved[1] != proved):
             raise ParameterError(
                 f"num_users = {self.num_users}, target_delta = {self.target_delta:g}, randomizer = "
                 f"{self.randomizer.name} with epsilon0 = {self.randomizer.epsilon0:.6g}, rounds = "
                 f"{self.rounds}, dummies or shuffling do not fit the plan's guarantee: plan again "
                 "instead of replacing fields"
             )
-        set_fields(self, _proved=proved)
+        set_fields(self, _proved=(self.guarantee, proved))
 
     @property
     def num_seen(self) -> int:

@@ -191,8 +191,14 @@ def test_unknown_policy():
         pl.Series(["b", "a", "b"]),
         pd.Series(["b", "a", "b"]),
         pd.Series(["b", "a", "b"], dtype="category"),
+        pd.Index(["b", "a", "b"]),
+        pd.Categorical(["b", "a", "b"]),
+        pd.array(["b", "a", "b"]),
     ],
-    ids=["list", "tuple", "generator", "numpy", "objects", "polars", "pandas", "pandas-category"],
+    ids=[
+        *("list", "tuple", "generator", "numpy", "objects", "polars"),
+        *("pandas", "pandas-category", "pandas-index", "pandas-categorical", "pandas-array"),
+    ],
 )
 def test_values_in_memory(values):
     column = answers_from_values(values)

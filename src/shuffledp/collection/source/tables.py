@@ -429,7 +429,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
     """Return the values as a polars series."""
     require_sequence("values", values)
     is_arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    if hasattr(values, "iloc") or type(values).__module__.startswith("pandas."):
+    if hasattr(values, "iloc") or type(values).__module__.split(".")[0] == "pandas":
         values = np.asarray(values)  # a series, index or array of pandas: without pyarrow
     elif is_arrow:
         values = pl.Series(name, values)
