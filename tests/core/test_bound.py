@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.errors import ParameterError, ShuffledpError
 
 
@@ -74,3 +74,18 @@ def test_a_smaller_upper_end_cuts_the_lower_one():
 
 def test_each_assumption_is_stated_once():
     assert bound(None, 1.0).assuming("b", "a", "b").assumptions == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(({"delta": each}, r"delta = .* is not in \[0, 1\]") for each in (math.nan, -1e-9, 2.0)),
+        *(({"epsilon": each, "delta": bound(0.0, 0.5)}, "epsilon") for each in (math.nan, -1.0)),
+        ({"delta": bound(0.0, 0.5)}, "exactly one Bound"),
+        ({"epsilon": 1.0}, "exactly one Bound"),
+        ({"num_users": 0}, "num_users"),
+    ],
+)
+def test_a_guarantee_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ParameterError, match=message):
+        Guarantee(**{"epsilon": bound(0.5, 1.0), "delta": 1e-6, "num_users": 10} | change)

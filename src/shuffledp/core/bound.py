@@ -133,7 +133,7 @@ class Guarantee(Shown):
     Raises
     ------
     ParameterError
-        If not exactly one of ``epsilon`` and ``delta`` is a `Bound`, or a number is below 1.
+        If not exactly one of ``epsilon`` and ``delta`` is a `Bound`, or a number is out of range.
 
     Examples
     --------
@@ -152,6 +152,9 @@ class Guarantee(Shown):
             raise ParameterError(
                 f"epsilon = {self.epsilon!r} and delta = {self.delta!r}: give exactly one Bound"
             )
+        name, high = ("epsilon", math.inf) if isinstance(self.delta, Bound) else ("delta", 1.0)
+        if not 0.0 <= (given := getattr(self, name)) <= high:  # written so that NaN fails
+            raise ParameterError(f"{name} = {given} is not in [0, {high:g}]")
         require_at_least("num_users", self.num_users, 1)
         require_at_least("rounds", self.rounds, 1)
 
