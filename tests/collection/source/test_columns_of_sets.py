@@ -171,7 +171,7 @@ def test_values_in_memory():
     assert "frame" not in repr(column)
 
 
-@pytest.mark.parametrize("values", [[[1], [2]], [["bus"], [3.5]]])
+@pytest.mark.parametrize("values", [[[1], [2]], [["bus"], [3.5]], [{"bus": 0}, {"car": 1}]])
 def test_values_that_are_no_texts(values):
     with pytest.raises(DataError, match="values are not lists of text"):
         answer_sets_from_values(values, domain=DOMAIN, max_answers=2)

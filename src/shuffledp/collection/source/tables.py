@@ -9,7 +9,7 @@ import difflib
 import gzip
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -201,17 +201,28 @@ def source_of_columns(values: Any, names: Sequence[str]) -> Source:
     return Source(pl.DataFrame(found).lazy(), tuple(names), "values")
 
 
+# By kind of a NumPy type that would be converted in silence.
+_NO_NUMBERS = {
+    "b": "booleans, which are no numbers: give 0 and 1",
+    "c": "complex: give the parts as components",
+    **dict.fromkeys("mM", "times, which are no numbers: give them in a unit"),
+}
+
+
 def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
     """Return vectors in memory as an array, one row a user."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         given = np.asarray(values)
-        array = given.astype(np.float64)
+        refused = _NO_NUMBERS.get(given.dtype.kind)
+        array = given if refused else given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"values are not all numbers{value_note(str(error))}: convert them"
         ) from None
-    if given.dtype == np.bool_:
-        raise DataError("values are booleans, which are no numbers: give 0 and 1")
+    if refused:
+        raise DataError(f"values are {refused}")
     if array.ndim != 2 or array.shape[1] != len(names):
         raise DataError(
             f"values have shape {array.shape}: give one row of {len(names)} numbers a user"
@@ -232,7 +243,7 @@ def source_of_sets(values: Iterable[Iterable[str | None] | None]) -> Source:
 
 def listed(value: Any) -> list[str | None]:
     """Return the answers of one user."""
-    if isinstance(value, str | bytes):
+    if isinstance(value, str | bytes | Mapping):
         raise TypeError
     return list(value)
 
