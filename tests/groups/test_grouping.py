@@ -308,6 +308,7 @@ def test_an_empty_table_has_nobody_to_group(tmp_path):
         ({"by": ("x",)}, "exactly one of radius and group_size"),
         ({"by": ("x",), "radius": 1.0, "group_size": 3}, "exactly one of radius and group_size"),
         ({"graph": Path("e.csv"), "radius": 1.0}, "for groups by columns only"),
+        ({"by": ("x",), "radius": 1.0, "hops": 3}, "hops = 3 is for groups of a graph only"),
         ({"by": ("x",), "radius": 1.0, "id_column": "name"}, "id_column = 'name' is for a graph"),
     ],
 )

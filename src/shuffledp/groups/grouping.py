@@ -168,6 +168,8 @@ class Grouping:
             )
         if not self.by and (reaches or self.metric is not None):
             raise ParameterError("metric, radius and group_size are for groups by columns only")
+        if self.graph is None and self.hops != 1:
+            raise ParameterError(f"hops = {self.hops} is for groups of a graph only: leave it out")
         if self.by and self.id_column is not None:
             raise ParameterError(
                 f"id_column = {self.id_column!r} is for a graph or a file of groups, and not read "
