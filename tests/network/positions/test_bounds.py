@@ -136,6 +136,13 @@ def test_an_error_in_the_callback_stops_the_work():
         exact_position_bounds(RandomWalk(graph), [1], on_progress=stop)
 
 
+def test_nothing_is_claimed_of_ratios_beyond_the_grid():
+    bounds = exact_position_bounds(WALKS["absences"], [3])[0]
+    assert bounds.weights(np.arange(2))[3] < 1.0
+    beyond = replace(bounds, high=bounds.high + bounds.grid[-1])
+    assert beyond.weights(np.arange(2))[3] == 1.0
+
+
 def test_what_was_set_to_zero_is_on_the_safe_side():
     walk, bounds = with_bounds(*far_walk())
     laws = exact_laws(walk, bounds.rounds)
