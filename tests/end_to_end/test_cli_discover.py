@@ -104,7 +104,7 @@ def test_a_plan_with_dummies_is_saved_and_run(invoke, table, tmp_path):
         (["--most", "3"], "--most goes with --discover"),
         ([*ASKED, "--domain", "a,b"], "--discover needs no --domain"),
         ([*ASKED, "--bits", "5"], "bits = 5 is not one of 4, 8, 12 and 16"),
-        ([*ASKED, "--save-reports"], "leave both out"),
+        ([*ASKED, "--save-reports"], "leave that out"),
         ([*ASKED, "--post-process", "clip"], "post_processing"),
     ],
 )

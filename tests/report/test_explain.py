@@ -134,13 +134,23 @@ def test_the_command_prints_it_or_writes_it(form, record, tmp_path, capsys):
         *({"guarantee": {"epsilon": each, "delta": 0.0}} for each in (-3, "nan")),
         *({"guarantee": {"epsilon": 1.0, "delta": each}} for each in (-1, 2)),
         {"guarantee": {"epsilon": {"lower": 0.9, "upper": 0.1}, "delta": 0.0}},
-        {"domain": ["\ud800"], "randomizer": "\ud800", "about": {"title": "\ud800"}},
     ],
 )
 def test_a_record_that_was_changed_beyond_use_is_refused(record, changed):
     for form in FORMS.values():
         with pytest.raises(DataError, match=r"privacy\.json is not as `shuffledp run` wrote it"):
             form({**record(), **changed})
+
+
+def test_what_no_file_can_hold_is_refused_where_it_would_be_written(record):
+    broken = {"domain": ["\ud800"], "randomizer": "\ud800", "about": {"title": "\ud800"}}
+    refused = set()
+    for name, form in FORMS.items():
+        try:
+            form({**record(), **broken}).encode()
+        except DataError:
+            refused.add(name)
+    assert refused >= {"notice", "registry"}
 
 
 @pytest.mark.parametrize("form", ["label", "registry"])
