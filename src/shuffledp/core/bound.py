@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass, replace
+from typing import Any
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import LowerEndWarning, ParameterError
@@ -65,7 +66,7 @@ class Bound(Shown):
             return 0.0 if self.lower == self.upper else 1.0
         return (self.upper - self.lower) / self.upper
 
-    def at_most(self, upper: float, **changes: str | tuple[str, ...]) -> "Bound":
+    def at_most(self, upper: float, **changes: Any) -> "Bound":
         """Return the bound with an upper end that is proved elsewhere, if that is smaller.
 
         Parameters
@@ -83,7 +84,7 @@ class Bound(Shown):
         if self.upper <= upper:
             return self
         lower = None if self.lower is None else min(self.lower, upper)
-        return replace(self, lower=lower, upper=upper, **changes)  # type: ignore[arg-type]
+        return replace(self, lower=lower, upper=upper, **changes)
 
     def assuming(self, *assumptions: str) -> "Bound":
         """Return the bound with more assumptions, each once."""

@@ -29,7 +29,7 @@ trusted not to look at the reports before they are shuffled.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -245,16 +245,16 @@ def everybody_with_dummies(
     (law,) = least_level_dummies([bare], [1.0], epsilon=epsilon, **asked)
     randomizer = make_randomizer("k-rr", domain_size=task.domain_size, epsilon0=epsilon0)
     variance = law.error_variance(task.domain_size)
-    central = level_guarantee([bare], [law], **asked).bound
+    central = level_guarantee([bare], [law], **asked)
     if math.isfinite(epsilon0):  # data attain that bound where reports are the values
-        central = replace(central, lower=None)
+        central = central.without_lower()
     return RepeatedCollection(
         name=WITH_DUMMIES,
         randomizer=randomizer.name,
         answers_per_user=task.periods,
         epsilon0_per_answer=randomizer.epsilon0,
         local_epsilon=math.inf,
-        central=central,
+        central=central.bound,
         standard_error=task.error("k-rr", epsilon0, dummy_variance=variance),
         least_standard_error=None,
         dummies=law,

@@ -18,7 +18,8 @@ from shuffledp.core.errors import OutOfRegimeError, PrecisionError, needing
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile
 
-# Precision at each level: deltas of 1e-300 need a thousand bits, others few beyond the first.
+# Precision at each level of `balls.SMOOTHINGS`: deltas of 1e-300 need a thousand bits, others few
+# beyond the first.
 _BITS = (128, 128, 256, 1024, 2048)
 
 
