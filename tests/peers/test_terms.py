@@ -14,6 +14,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.network.graph import Graph
+from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.terms import Terms, graph_digest, new_collection_id
 
 TERMS = terms_on(laziness=0.25)
@@ -25,7 +26,7 @@ OTHERS = {
     "rounds": 7,
     "slots": (1, *TERMS.slots[1:]),
     "asked": asked_of(9),
-    "analyzer_mail_key": bytes(32),
+    "analyzer_mail_key": PrivateKeys.generate().mail_key,
     "analyzer_identity_key": bytes(32),
     "protocol": "single",
     "laziness": 0.5,
@@ -70,6 +71,7 @@ def test_layout_of_json_does_not_matter():
         ({"collection_id": 5}, "not hexadecimal"),
         ({"collection_id": "xyz"}, "not hexadecimal"),
         ({"collection_id": "00"}, "collection_id is not 16 bytes"),
+        ({"analyzer_mail_key": "00" * 32}, "nothing can be sealed to analyzer_mail_key"),
         ({"slots": 3}, "slots is no list"),
         ({"slots": [1]}, "slots has 1 items, not num_users = 8"),
         ({"slots": [0] * 8}, r"slots\[0\] = 0 is not"),

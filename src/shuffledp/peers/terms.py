@@ -15,6 +15,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms, json_bytes
+from shuffledp.deploy.sealing import is_mail_key
 from shuffledp.deploy.wire import Fault, Reason, require_whole
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import require_laziness
@@ -111,6 +112,10 @@ class Terms:
             value = getattr(self, name)
             if not isinstance(value, bytes) or len(value) != size:
                 raise ParameterError(f"{name} is not {size} bytes: take it as it was made")
+        if not is_mail_key(self.analyzer_mail_key):
+            raise ParameterError(
+                "nothing can be sealed to analyzer_mail_key: take the terms as they were published"
+            )
         for name, first, end in (
             ("num_users", 1, 1 << 31),
             ("rounds", 1, _MOST + 1),
