@@ -134,6 +134,7 @@ def test_a_row_of_probabilities_is_never_taken_for_a_header(tmp_path):
         write(tmp_path, "c.csv", ",0.7,0.3\na,0.5,0.5\nb,0.4,0.6\n")
     )
     assert "holds 'no'" in refused(write(tmp_path, "d.csv", "x,0.7,no\na,0.5,0.5\nb,0.4,0.6\n"))
+    assert "holds '\"1\"'" in refused(write(tmp_path, "e.csv", '0, "1"\n0.5,0.5\n0.4,0.6\n'))
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path):

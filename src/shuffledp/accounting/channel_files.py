@@ -90,7 +90,9 @@ def _parts(
     Cells that do not look like numbers are labels; an empty corner means labels on both sides.
     """
     corner, *first = grid[0]
-    are_words = all(not _LIKE_A_NUMBER.fullmatch(cell) for cell in first or [corner])
+    # Unless it is empty, the corner is a label like the others: 0.5 may begin a row.
+    named = grid[0] if corner or not first else first
+    are_words = not any(_LIKE_A_NUMBER.fullmatch(cell) for cell in named)
     # An empty corner followed by probabilities begins a row whose label is missing.
     has_header = are_words or (corner == "" and all(cell.isdecimal() for cell in first))
     rows = grid[1:] if has_header else grid
