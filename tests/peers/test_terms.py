@@ -66,7 +66,7 @@ def test_layout_of_json_does_not_matter():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, "version 1, this program 4"),
+        ({"version": 1}, "version 1, this program 5"),
         ({"version": None, "more": 1}, "do not have the fields"),
         ({"collection_id": 5}, "not hexadecimal"),
         ({"collection_id": "xyz"}, "not hexadecimal"),

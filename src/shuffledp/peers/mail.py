@@ -72,9 +72,17 @@ def final_transcript(roster: Roster, absences: NDArray[np.bool_]) -> bytes:
 
 
 def delivery_code(
-    key: bytes, place: tuple[int, int, int], transcript: bytes, sealed: Iterable[bytes]
+    key: bytes,
+    place: tuple[int, int, int],
+    transcript: bytes,
+    envelopes: Iterable[tuple[int, bytes]],
 ) -> bytes:
-    """Return the code over the envelopes of a round, sender and recipient, in their order."""
+    """Return the code over the envelopes of a round, sender and recipient, each with its index.
+
+    An envelope opens under its own index only: without it in the code a relay could renumber
+    envelopes, and reports would be lost with no shortfall.
+    """
+    sealed = (wire.uint(index) + each for index, each in envelopes)
     text = wire.digest(b"code", transcript, wire.numbers(*place), *sealed)
     return hmac.digest(key, text, "sha256")[:CODE_BYTES]
 

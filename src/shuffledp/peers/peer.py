@@ -257,11 +257,11 @@ class Peer:
         staying, moving = draw_step(state.held, self._neighbours, self._terms, self._entropy)
         contents = permuted(self._entropy, self._with_covers(moving))
         letters: list[Letter] = []
-        by_recipient: defaultdict[int, list[bytes]] = defaultdict(list)
+        by_recipient: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
         for index, (recipient, content) in enumerate(contents):
             place = (round_number, node, recipient, index)
             letters.append(messages.lock_envelope(content, roster, pairs, place))
-            by_recipient[recipient].append(letters[-1].sealed)
+            by_recipient[recipient].append((index, letters[-1].sealed))
         codes = [self._code((round_number, node, to), by_recipient[to]) for to in self._neighbours]
         batch = messages.Batch(
             round_number=round_number, sender=node, letters=tuple(letters), codes=tuple(codes)
@@ -296,14 +296,14 @@ class Peer:
             even += [*own[:room], *[(neighbour, None)] * (room - len(own))]
         return even
 
-    def _code(self, place: tuple[int, int, int], sealed: list[bytes]) -> bytes:
+    def _code(self, place: tuple[int, int, int], envelopes: list[tuple[int, bytes]]) -> bytes:
         """Return the code over the envelopes to a neighbour, or expected from one."""
         _, pairs = self._begun()
         _, sender, recipient = place
         # Once something was missing, a code that fits no neighbour's.
         transcript = b"" if self.state.short_since else self.state.transcript
         key = pairs[recipient if sender == self.node else sender].code
-        return messages.delivery_code(key, place, transcript, sealed)
+        return messages.delivery_code(key, place, transcript, envelopes)
 
     def take_back(self, round_number: int) -> None:
         """Take back the reports of a batch that came too late: the user was absent.
@@ -352,7 +352,7 @@ class Peer:
         for letter in mail.letters:
             by_sender[letter.sender].setdefault(letter.index, letter.sealed)
         for neighbour in set(self._neighbours).difference(mail.absent):
-            came = [sealed for _, sealed in sorted(by_sender[neighbour].items())]
+            came = sorted(by_sender[neighbour].items())
             wanted = self._code((round_number, neighbour, self.node), came)
             if not hmac.compare_digest(mail.codes.get(neighbour, b""), wanted):
                 return False

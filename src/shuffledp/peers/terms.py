@@ -21,7 +21,7 @@ from shuffledp.network.graph import Graph
 from shuffledp.network.walk import require_laziness
 
 #: Version of this layout of the terms and of all messages.
-VERSION: Final = 4
+VERSION: Final = 5
 
 COLLECTION_ID_BYTES: Final = 16
 
