@@ -18,6 +18,17 @@ def test_a_folder_that_is_not_there_is_noticed(tmp_path):
         durable_files.sync_folder(tmp_path / "nowhere")
 
 
+def test_a_file_on_a_full_disk_is_removed_and_named(tmp_path, monkeypatch):
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left") as found:
+        durable_files.write_new(tmp_path / "a", b"x", mode=0o600)
+    assert found.value.filename == str(tmp_path / "a")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_what_is_read_is_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")

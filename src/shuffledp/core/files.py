@@ -19,11 +19,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_new(path: Path, data: bytes, *, mode: int) -> None:
-    """Write a new file, which must not exist; it is on disk when this returns."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    """Write a new file, which must not exist; on disk when this returns, removed if it fails."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def require_file(path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from deploy.roles import GRACE_SECONDS, OVER, at, sent
@@ -18,6 +19,7 @@ from shuffledp.deploy.servers.settings import (
     read_list,
     rotate,
     sealing_keys,
+    write_task,
 )
 from shuffledp.deploy.shuffler_server import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import ProtocolError
@@ -208,3 +210,30 @@ def test_keys_that_are_not_those_of_the_list_are_refused(make):
     (folder / "0.key").symlink_to("nowhere")
     with pytest.raises(DataError, match=r"cannot read .*0\.key: No such file"):
         keys_of(each, task)
+
+
+def test_a_file_that_is_damaged_is_named(make, tmp_path):
+    make()
+    for name, what in (("task.bin", "task"), ("analyzer/keys.bin", "list of keys")):
+        path = tmp_path / "task" / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[:9])
+        with pytest.raises(DataError, match=f"cannot use .*{name}: {what}"):
+            rotate(tmp_path / "task", at(10))
+        path.write_bytes(whole)
+
+
+def test_a_task_is_written_whole_or_not_at_all(make, tmp_path, monkeypatch):
+    task, _, _ = make()
+    calls = []
+
+    def fail_later(_):
+        calls.append(1)
+        if len(calls) == 9:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail_later)
+    how = {"listen": ("127.0.0.1:1", "127.0.0.1:3"), "grace_seconds": 1.0}
+    with pytest.raises(OutputError, match=r"cannot write .*other: No space"):
+        write_task(tmp_path / "other", task, Ed25519PrivateKey.generate(), **how)
+    assert not (tmp_path / "other").exists()

@@ -14,15 +14,17 @@ import json
 import math
 import os
 import re
+import shutil
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, get_args
+from typing import Any, Final, NamedTuple, Self, TypeVar, get_args
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from shuffledp.core.errors import DataError, OutputError
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError
 from shuffledp.core.files import sync_folder, write_new
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
@@ -31,6 +33,8 @@ from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
 from shuffledp.deploy.sealing import SIZES, MailKey, Seal, mail_key, new_mail_key
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES
+
+_Decoded = TypeVar("_Decoded")
 
 _CODES = "shuffler/codes.txt"
 _LEAST: Final = {"grace_seconds": 0.0, "poll_seconds": 0.001, "max_epoch_reports": 1.0}
@@ -194,9 +198,18 @@ def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
     return ShufflerSettings.read(path)
 
 
+def _decoded(path: Path, decode: Callable[[bytes], _Decoded]) -> _Decoded:
+    """Return what a file holds; raise an error that names the file."""
+    data = bytes_of(path)
+    try:
+        return decode(data)
+    except ShuffledpError as error:
+        raise DataError(f"cannot use {path}: {error}") from None
+
+
 def read_task(path: Path) -> Task:
     """Read a task; its guarantee is not checked."""
-    return Task.decode(bytes_of(path))
+    return _decoded(path, Task.decode)
 
 
 def codes_of(path: Path) -> list[bytes]:
@@ -225,7 +238,8 @@ def key_path(folder: Path, number: int) -> Path:
 
 def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
     """Read a server's list of keys, signed by the task's operator."""
-    return SignedKeys.decode(bytes_of(path), task.operator_key, role, task.task_id, task.seal)
+    known = (task.operator_key, role, task.task_id, task.seal)
+    return _decoded(path, lambda data: SignedKeys.decode(data, *known))
 
 
 def _key_of(path: Path) -> bytes:
@@ -256,54 +270,67 @@ def write_task(
     signer = _Operator(operator, task, grace_seconds)
     sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
     opening_list = signer.signed("analyzer", [SealKey(number=0, public_key=_public(opening))], 1)
-    folder.mkdir(parents=True)
-    for role in ("shuffler", "analyzer"):
-        for name in (role, f"{role}/keys", f"{role}/store"):
-            (folder / name).mkdir(mode=0o700)
-    write_new(folder / "task.bin", task.encode(), mode=0o644)
-    write_new(folder / "shuffler/keys.bin", sealing_list, mode=0o644)
-    for name in ("shuffler/analyzer_keys.bin", "analyzer/keys.bin"):
-        write_new(folder / name, opening_list, mode=0o644)
-    write_key(folder / "operator.key", operator)
-    write_key(folder / "shuffler/signing.key", shuffler)
-    write_key(folder / "analyzer/identity.key", analyzer)
-    write_key(folder / "analyzer/keys/0.key", opening)
-    for number, key in sealing.items():
-        write_key(folder / f"shuffler/keys/{number}.key", key)
-    # No batch yet; beside the keys, which are in no backup.
-    write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
-    if codes:
-        lines = "".join(f"{write_code(code)}\n" for code in codes)
-        write_new(folder / _CODES, lines.encode(), mode=0o600)
-    own: dict[str, dict[str, str | float]] = {
-        "shuffler": {
-            "analyzer_keys": "shuffler/analyzer_keys.bin",
-            "signing_key": "shuffler/signing.key",
-            "sealing_keys": "shuffler/keys",
-            "analyzer": _public(analyzer).hex(),
-            "signs_as": _public(shuffler).hex(),
-            "grace_seconds": grace_seconds,
-            **({"codes": _CODES} if codes else {}),
-            **({"dummies": str(task.dummies)} if task.adds_dummies else {}),
-        },
-        "analyzer": {
-            "identity_key": "analyzer/identity.key",
-            "opening_keys": "analyzer/keys",
-            "shuffler": _public(shuffler).hex(),
-            "poll_seconds": min(60.0, task.epoch_seconds / 4),
-        },
-    }
-    for (role, settings), address in zip(own.items(), listen, strict=True):
-        settings |= {
-            "task": "task.bin",
-            "store": f"{role}/store",
-            "public_keys": f"{role}/keys.bin",
-            "listen": address,
-            "inner": port_on(address, 1),
+    with _whole(folder):
+        for role in ("shuffler", "analyzer"):
+            for name in (role, f"{role}/keys", f"{role}/store"):
+                (folder / name).mkdir(mode=0o700)
+        write_new(folder / "task.bin", task.encode(), mode=0o644)
+        write_new(folder / "shuffler/keys.bin", sealing_list, mode=0o644)
+        for name in ("shuffler/analyzer_keys.bin", "analyzer/keys.bin"):
+            write_new(folder / name, opening_list, mode=0o644)
+        write_key(folder / "operator.key", operator)
+        write_key(folder / "shuffler/signing.key", shuffler)
+        write_key(folder / "analyzer/identity.key", analyzer)
+        write_key(folder / "analyzer/keys/0.key", opening)
+        for number, key in sealing.items():
+            write_key(folder / f"shuffler/keys/{number}.key", key)
+        # No batch yet; beside the keys, which are in no backup.
+        write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
+        if codes:
+            lines = "".join(f"{write_code(code)}\n" for code in codes)
+            write_new(folder / _CODES, lines.encode(), mode=0o600)
+        own: dict[str, dict[str, str | float]] = {
+            "shuffler": {
+                "analyzer_keys": "shuffler/analyzer_keys.bin",
+                "signing_key": "shuffler/signing.key",
+                "sealing_keys": "shuffler/keys",
+                "analyzer": _public(analyzer).hex(),
+                "signs_as": _public(shuffler).hex(),
+                "grace_seconds": grace_seconds,
+                **({"codes": _CODES} if codes else {}),
+                **({"dummies": str(task.dummies)} if task.adds_dummies else {}),
+            },
+            "analyzer": {
+                "identity_key": "analyzer/identity.key",
+                "opening_keys": "analyzer/keys",
+                "shuffler": _public(shuffler).hex(),
+                "poll_seconds": min(60.0, task.epoch_seconds / 4),
+            },
         }
-        # Texts and numbers are written alike in TOML and JSON.
-        lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
-        write_new(folder / f"{role}.toml", lines.encode(), mode=0o644)
+        for (role, settings), address in zip(own.items(), listen, strict=True):
+            settings |= {
+                "task": "task.bin",
+                "store": f"{role}/store",
+                "public_keys": f"{role}/keys.bin",
+                "listen": address,
+                "inner": port_on(address, 1),
+            }
+            # Texts and numbers are written alike in TOML and JSON.
+            lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
+            write_new(folder / f"{role}.toml", lines.encode(), mode=0o644)
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    """Make a new folder; remove it if the block fails, as on a full disk."""
+    folder.mkdir(parents=True)
+    try:
+        yield
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise OutputError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise
 
 
 def write_key(path: Path, key: Any) -> None:
