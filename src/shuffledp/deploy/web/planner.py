@@ -58,10 +58,15 @@ _TASK: Final[dict[str, Any]] = {
     "info": "a collection",
 }
 
-# Factors on epsilon, on the number of people, and on the cap on epsilon0, in the charts.
-_EPSILONS: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
-_PEOPLE: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-_CAPS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
+# Charts of the error against one option of `plan`: name, caption, title of the axis, the option,
+# and factors on its planned value.
+_CHARTS: Final = (
+    ("chart-curve", "epsilon, all else as planned", "\u03b5", "epsilon", (0.25, 0.5, 1, 2, 4)),
+    ("chart-cap", "the cap on epsilon0, at the same epsilon", "\u03b5\u2080", "max_epsilon0",
+     (0.2, 0.4, 0.6, 0.8, 1)),
+    ("chart-people", "the number of people, at the same epsilon", "people", "num_users",
+     (0.1, 0.2, 0.5, 1, 2, 5, 10)),
+)  # fmt: skip
 
 Form = tuple[tuple[str, str], ...]
 
@@ -104,47 +109,30 @@ def plan_of(form: Form) -> Plan:
     )
 
 
-def _swept(
-    found: Plan, name: str, points: Mapping[float, dict[str, Any]], *, title: str, here: float
-) -> Figure | None:
-    """Return the error against one number, all else as planned; none with fewer than two points."""
-    targets: dict[str, Any] = {"num_users": found.num_users, "epsilon": found.target_epsilon}
-    targets |= {"delta": found.target_delta, "randomizer": found.randomizer.name}
-    errors: dict[float, float] = {}
-    for place, change in points.items():
-        with suppress(ShuffledpError):  # for a target that no plan meets
-            errors[place] = plan(found.question, **targets | change).expected_standard_error
-    if len(errors) < 2:
-        return None
-    x, y = Axis(title=title, is_log=True), Axis(title="standard error", is_log=True)
-    values = tuple(errors.values())
-    line = Line(name="standard error", x=tuple(errors), y=values, colour="var(--accent)")
-    return lines_figure(name, [line], x=x, y=y, here=here)
-
-
 @lru_cache(maxsize=256)
 def trade_offs(form: Form) -> tuple[tuple[str, Figure], ...]:
-    """Return the charts of a form's plan with their captions."""
-    found, against = plan_of(form), "Expected standard error against"
-    cap, users, epsilon = found.randomizer.epsilon0, found.num_users, found.target_epsilon
-    targets = {factor * epsilon: {"epsilon": factor * epsilon} for factor in _EPSILONS}
-    caps = {factor * cap: {"max_epsilon0": factor * cap} for factor in _CAPS}
-    people = sorted({max(2, round(users * factor)) for factor in _PEOPLE})
-    crowds = {float(each): {"num_users": each} for each in people}
-    drawn = {
-        "epsilon, all else as planned": _swept(
-            found, "chart-curve", targets, title="\u03b5", here=epsilon
-        ),
-        "the cap on epsilon0, at the same epsilon": _swept(
-            found, "chart-cap", caps, title="\u03b5\u2080", here=cap
-        ),
-        "the number of people, at the same epsilon": _swept(
-            found, "chart-people", crowds, title="people", here=float(users)
-        ),
-    }
-    return tuple(
-        (f"{against} {what}.", chart) for what, chart in drawn.items() if chart is not None
-    )
+    """Return the charts of a form's plan with their captions; none with fewer than two points."""
+    found, y = plan_of(form), Axis(title="standard error", is_log=True)
+    fixed: dict[str, Any] = {"num_users": found.num_users, "epsilon": found.target_epsilon}
+    fixed |= {"delta": found.target_delta, "randomizer": found.randomizer.name}
+    charts = []
+    for name, caption, title, option, factors in _CHARTS:
+        here = (fixed | {"max_epsilon0": found.randomizer.epsilon0})[option]
+        values = [factor * here for factor in factors]
+        if option == "num_users":
+            values = sorted({max(2, round(each)) for each in values})
+        errors: dict[float, float] = {}
+        for value in values:
+            with suppress(ShuffledpError):  # for a target that no plan meets
+                made = plan(found.question, **fixed | {option: value})
+                errors[float(value)] = made.expected_standard_error
+        if len(errors) > 1:
+            xs, ys = tuple(errors), tuple(errors.values())
+            line = Line(name="standard error", x=xs, y=ys, colour="var(--accent)")
+            x = Axis(title=title, is_log=True)
+            chart = lines_figure(name, [line], x=x, y=y, here=float(here))
+            charts.append((f"Expected standard error against {caption}.", chart))
+    return tuple(charts)
 
 
 def _form_of(request: Request) -> Form:
