@@ -106,17 +106,17 @@ def mail_key(kind: Seal, private: bytes) -> MailKey:
 
 def seal(text: bytes, public_key: bytes, info: bytes) -> bytes:
     """Return a text encrypted to a public key; it opens only with the same ``info``."""
-    if len(public_key) == SIZES["hybrid"].public_key:
-        return _HYBRID.encrypt(text, _hybrid_public(public_key), info=info)
-    return _SUITE.encrypt(text, X25519PublicKey.from_public_bytes(public_key), info=info)
+    suite, key = _suite_of(public_key)
+    return suite.encrypt(text, key, info=info)
 
 
-def _hybrid_public(public_key: bytes) -> MLKEM768X25519PublicKey:
-    """Return a hybrid public key; raise `ValueError` for invalid bytes."""
-    lattice, curve = public_key[:_LATTICE_BYTES], public_key[_LATTICE_BYTES:]
-    return MLKEM768X25519PublicKey(
-        MLKEM768PublicKey.from_public_bytes(lattice), X25519PublicKey.from_public_bytes(curve)
-    )
+def _suite_of(public_key: bytes) -> tuple[Suite, X25519PublicKey | MLKEM768X25519PublicKey]:
+    """Return the suite of a public key, and the key; raise `ValueError` for invalid bytes."""
+    if len(public_key) != SIZES["hybrid"].public_key:
+        return _SUITE, X25519PublicKey.from_public_bytes(public_key)
+    lattice = MLKEM768PublicKey.from_public_bytes(public_key[:_LATTICE_BYTES])
+    curve = X25519PublicKey.from_public_bytes(public_key[_LATTICE_BYTES:])
+    return _HYBRID, MLKEM768X25519PublicKey(lattice, curve)
 
 
 def open_seal(sealed: bytes, private_key: MailKey, info: bytes) -> bytes | None:
@@ -166,10 +166,9 @@ def is_signed(signature: bytes, public_key: bytes, text: bytes) -> bool:
 def is_mail_key(public_key: bytes) -> bool:
     """Return True if texts can be sealed to a key; False for keys of small order."""
     try:
-        if len(public_key) == SIZES["hybrid"].public_key:
-            _hybrid_public(public_key)
-            public_key = public_key[_LATTICE_BYTES:]
-        _PROBE.exchange(X25519PublicKey.from_public_bytes(public_key))
+        _suite_of(public_key)
+        curve = public_key[-SIZES["x25519"].public_key :]  # the last part of both kinds
+        _PROBE.exchange(X25519PublicKey.from_public_bytes(curve))
     except ValueError:
         return False
     return True
