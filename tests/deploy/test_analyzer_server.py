@@ -26,7 +26,7 @@ def test_an_analyzer_says_how_it_is(tmp_path, capsys, monkeypatch):
     assert readiness(watch)[0] == 503
     with monkeypatch.context() as patch:
         patch.setattr("time.time", lambda: 77.0)
-        follower.shuffler_answered()
+        follower.shuffler_asked()
     follower.published(4, 900)
     follower.refused(5, DataError("no"))
     follower.refused(6, BudgetError("spent"))
@@ -43,9 +43,9 @@ def test_an_analyzer_says_how_it_is(tmp_path, capsys, monkeypatch):
         assert number_of(watch, f"analyzer_{name}") == pytest.approx(expected), name
     assert readiness(watch)[0] == 200
     for _ in range(2):
-        follower.shuffler_away("no answer")
+        follower.shuffler_asked("no answer")
     assert readiness(watch) == (503, "no answer\n")
-    follower.shuffler_answered()
+    follower.shuffler_asked()
     ledger.write_text("{")
     follower.tick(1)
     assert "no ledger" in readiness(watch)[1]
@@ -74,7 +74,7 @@ def test_a_store_that_is_back_is_no_problem_any_more_without_a_new_batch(make, m
     monkeypatch.setattr(serving, "_take", lambda *_: asyncio.sleep(0))
     with analyzer_service(lambda: settings), monkeypatch.context() as patch:
         (_, (work, _)), watch = told[0][0], told[0][1]["watch"]
-        watch.shuffler_answered()
+        watch.shuffler_asked()
         reasons = []
 
         def note_time(*_):

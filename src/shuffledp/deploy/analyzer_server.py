@@ -65,18 +65,13 @@ class AnalyzerWatch(Watch):
         self.kept: set[int] = set()
         self.look("start", "the shuffler has not been asked yet")
 
-    def shuffler_answered(self) -> None:
-        """Note that the shuffler answers."""
-        self.set("shuffler_answers", 1)
-        self.set("shuffler_answered_timestamp_seconds", time.time())
+    def shuffler_asked(self, problem: str = "") -> None:
+        """Note that the shuffler answers, or the problem."""
+        self.set("shuffler_answers", int(not problem))
+        if not problem:
+            self.set("shuffler_answered_timestamp_seconds", time.time())
         self.look("start", "")
-        self.look("shuffler", "", works="shuffler_back")
-
-    def shuffler_away(self, reason: str) -> None:
-        """Note that the shuffler does not answer."""
-        self.set("shuffler_answers", 0)
-        self.look("start", "")
-        self.look("shuffler", reason, failed="shuffler_away")
+        self.look("shuffler", problem, failed="shuffler_away", works="shuffler_back")
 
     def published(self, number: int, num_reports: int) -> None:
         """Note that a batch has its result, or is kept and has none."""
@@ -155,7 +150,7 @@ def analyzer_service(
                 except OutputError as error:
                     watch.store_failed(error)
                 except ShuffledpError as error:  # the shuffler is away: it will come back
-                    watch.shuffler_away(str(error))
+                    watch.shuffler_asked(str(error))
                 watch.tick(len(batches_in(results)))
                 await asyncio.sleep(settings.poll_seconds)
 
@@ -188,7 +183,7 @@ def analyzer_service(
 async def _take(analyzer: Analyzer, shuffler: Server, results: Path, watch: AnalyzerWatch) -> None:
     """Fetch and publish the shuffler's batches, and let it forget them."""
     sealed = await asyncio.to_thread(shuffler.sealed)
-    watch.shuffler_answered()
+    watch.shuffler_asked()
     failed: ShuffledpError | None = None
     for number in sealed:
         if number in watch.refusals:
