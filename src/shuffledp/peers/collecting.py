@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex
 
+import numpy as np
+
 from shuffledp.collection.cautions import delta_cautions
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.result import Result
@@ -85,7 +87,14 @@ class Fetched:
 
     def arrived(self, num_reports: int) -> Arrived:
         """Return the outcome of the exchange, given the number of valid reports."""
-        return Arrived.of(self.collected, self.transcript, num_reports=num_reports)
+        said = self.collected.confirmations
+        whole = [each.transcript for each in said.values() if not each.short_since]
+        return Arrived(
+            num_reports=num_reports,
+            handed_in=np.array(sorted(said), dtype=np.int64),
+            short_since=tuple(each.short_since for each in said.values() if each.short_since),
+            num_contradicting=len(whole) - whole.count(self.transcript),
+        )
 
 
 def fetch(

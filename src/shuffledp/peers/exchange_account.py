@@ -53,18 +53,6 @@ class Arrived:
     # Number of holders to whom the relay showed another record of absences than to the analyzer.
     num_contradicting: int = 0
 
-    @classmethod
-    def of(cls, collected: Collected, transcript: bytes, *, num_reports: int) -> "Arrived":
-        """Return the arrivals."""
-        said = collected.confirmations
-        whole = [each.transcript for each in said.values() if not each.short_since]
-        return cls(
-            num_reports=num_reports,
-            handed_in=np.array(sorted(said), dtype=np.int64),
-            short_since=tuple(each.short_since for each in said.values() if each.short_since),
-            num_contradicting=len(whole) - whole.count(transcript),
-        )
-
     @property
     def num_confirmed(self) -> int:
         """Number of holders who confirm complete deliveries, and the relay's record."""

@@ -261,17 +261,15 @@ class PeerRunner:
 
     def run(self) -> PeersOutcome:
         """Take part until all have handed in, or the collection is over; then forget the peers."""
-        wait = relay_client.SHORTEST_WAIT
+        wait = 0.0
         while len(self._ends) < len(self.names):
+            time.sleep(wait)
             status = self.client.status()
             status.require_terms(self.terms)
             if status.phase == "over":
                 break
-            wait = min(1.5 * wait, relay_client.LONGEST_WAIT)
-            if self.step(status):
-                wait = relay_client.SHORTEST_WAIT
-            if len(self._ends) < len(self.names):
-                time.sleep(wait)
+            wait = 0.0 if self.step(status) else 1.5 * wait
+            wait = min(max(wait, relay_client.SHORTEST_WAIT), relay_client.LONGEST_WAIT)
         self._end("lost", (node for node in self.names if node not in self._ends))
         outcome = self._outcome()
         self.store.bury(self._ends.items())
