@@ -239,11 +239,11 @@ class Analyzer(Keeper):
         task, num_opened, codec = self.task, batch.num_opened, self.task.asked.codec
         valid = {key: codec.encode(codec.decode_valid(each)[0]) for key, each in texts.items()}
         num_users = {key: len(each) for key, each in valid.items()}
-        num_junk = num_unopened + sum(map(len, texts.values())) - sum(num_users.values())
+        num_fresh = num_unopened + sum(map(len, texts.values()))
+        num_junk = num_fresh - sum(num_users.values())
         if task.num_slots > 1:
             # A device sends at most num_slots junk records; each repeat may be another device's.
             num_junk = -(-num_junk // task.num_slots)
-            num_fresh = num_unopened + sum(map(len, texts.values()))
             users = (batch.num_true or 0) - num_junk - (len(batch.records) - num_fresh)
             num_users = {key: max(0, min(users, number)) for key, number in num_users.items()}
         most = max(batch.num_dishonest, task.most_dishonest(num_opened))

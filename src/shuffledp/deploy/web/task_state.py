@@ -10,15 +10,7 @@ from shuffledp.composition.release import honest_users
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy.task import Task
 from shuffledp.report import wording
-from shuffledp.report.drawing import (
-    COLOURS,
-    Axis,
-    Bar,
-    Figure,
-    Line,
-    bars_figure,
-    lines_figure,
-)
+from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
 from shuffledp.report.dummies import without_dummies
 from shuffledp.report.formatting import brief, counted, decimals_for, fixed, given, rounded, shorten
 
@@ -222,12 +214,7 @@ def _estimates(record: Mapping[str, Any]) -> dict[str, Any]:
 
     rows = [(label, text(value), f"{text(low)} to {text(up)}") for label, value, low, up in values]
     bars = [
-        Bar(
-            label=label,
-            value=value,
-            title=f"{label}\n{text(value)}",
-            interval=(low, up),
-        )
+        Bar(label=label, value=value, title=f"{label}\n{text(value)}", interval=(low, up))
         for label, value, low, up in values[:_MOST_BARS]
     ]
     figure = None
