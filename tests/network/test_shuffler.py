@@ -46,6 +46,12 @@ def batches(protocol, seed):
         yield tuple(shuffler.shuffle(np.arange(5), entropy).reports.tolist())
 
 
+def test_a_simulation_of_hours_is_refused():
+    NetworkShuffler(walk=WALK, rounds=10**8)
+    with pytest.raises(ParameterError, match=r"rounds = 1,000,000,000 is not in .* or auto"):
+        NetworkShuffler(walk=WALK, rounds=10**9)
+
+
 @pytest.mark.parametrize("protocol", ["all", "single"])
 def test_without_rounds_everybody_hands_in_their_own(protocol):
     shuffler = NetworkShuffler(walk=WALK, rounds=0, protocol=protocol)

@@ -96,6 +96,18 @@ def test_a_walk_keeps_the_stationary_law():
     assert moved == pytest.approx(law, rel=1e-13)
 
 
+@pytest.mark.parametrize("laziness", [0.0, 0.25])
+def test_rounds_after_laws_repeat_change_nothing_and_take_no_time(laziness):
+    walk = RandomWalk(random_graph(60, 300, seed=1), laziness=laziness)
+    at_once, step_by_step = point_laws(walk, np.arange(9)), point_laws(walk, np.arange(9))
+    assert move_laws(walk, at_once, 0, 1001) == 0
+    for round_number in range(1001):
+        move_laws(walk, step_by_step, round_number, round_number + 1)
+    assert (at_once == step_by_step).all()
+    move_laws(walk, at_once, 1001, 10**12 + 1)  # an even number of rounds on
+    assert (at_once == step_by_step).all()
+
+
 def test_who_is_absent_keeps_all_and_still_receives():
     pair = shape("pair")
     away = [[False, True], [False, True], [False, False]]

@@ -25,6 +25,9 @@ from shuffledp.network.walk import RandomWalk, simulate_positions
 #: Hand-ins of holders: all their reports, or one of them and nothing of the others.
 PROTOCOLS = ("all", "single")
 
+# Most steps of a simulation: hours. A round takes as long as this number of steps, and its own.
+_MOST_STEPS, _STEPS_OF_A_ROUND = 10**12, 1_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkBatch:
@@ -96,6 +99,12 @@ class NetworkShuffler:
         if self.protocol not in PROTOCOLS:
             raise ParameterError(
                 f"protocol = {self.protocol!r} is not one of {', '.join(PROTOCOLS)}"
+            )
+        most = _MOST_STEPS // (self.walk.num_users + _STEPS_OF_A_ROUND)
+        if self.rounds > most:
+            raise ParameterError(
+                f"rounds = {self.rounds:,} is not in [0, {most:,}]: a simulation for "
+                f"{self.walk.num_users:,} users would take hours; take fewer rounds, or auto"
             )
 
     def shuffle(self, reports: NDArray[Any], entropy: Entropy) -> NetworkBatch:
