@@ -135,7 +135,7 @@ def test_no_rounds_are_none(written):
         ("epsilon0,num_users\nnan,10\n", "line 2: epsilon0 = nan"),
         ("epsilon0,num_users,rounds\n1,10,-3\n", "line 2: rounds = -3"),
         ("epsilon0,num_users,rounds\n1,10,inf\n", "line 2, column rounds: 'inf' is no whole"),
-        ("epsilon0,num_users,rounds\n1,10,2000000\n", "above 1000000"),
+        ("epsilon0,num_users,rounds\n1,10,2000000\n", "above 1,048,576"),
         ("epsilon0,num_users,k\n1,10,3\n", "column k: k = 3 needs a randomizer"),
         ("epsilon0,num_users,randomizer\n1,10,magic\n", "line 2: randomizer = 'magic'"),
         ("epsilon0,num_users,randomizer\n1,10,k-rr\n", "line 2: .*k"),

@@ -632,3 +632,9 @@ def test_dummies_beyond_a_table_are_refused():
     task = RepeatedTask(domain_size=2, periods=4096, num_users=10**6, delta=1e-8)
     with pytest.raises(InfeasibleTargetError, match="half width"):
         everybody_with_dummies(task, epsilon=0.01, epsilon0=1.0)
+
+
+@pytest.mark.slow
+def test_as_many_periods_as_there_may_be():
+    plan = plan_monitoring(periods=2**20, max_changes=4, num_users=10**6, epsilon0=1.0, delta=1e-8)
+    assert plan.comparison.everybody_local.answers_per_user == 2**20

@@ -161,7 +161,7 @@ def _users_of_one_round(profile: LocalProfile, epsilon: float, delta: float) -> 
 
 
 def largest_rounds(release: ShuffledRelease, *, epsilon: float, delta: float) -> int:
-    """Return the largest number of equal releases within a target, at most a million.
+    """Return the largest number of equal releases within a target, at most 2^20.
 
     Errs downwards, by less than one part in ten thousand and not at all below 10,000. About five
     compositions, which share the values of their curves.

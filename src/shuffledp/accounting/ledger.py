@@ -248,7 +248,7 @@ class Ledger:
         return replace(self, entries=(*self.entries, entry), order=order)
 
     def fits(self, releases: Composable) -> int:
-        """Return the number of further spendings of this release that fit, at most a million.
+        """Return the number of further spendings of this release that fit, at most 2^20.
 
         Parameters
         ----------

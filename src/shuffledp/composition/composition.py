@@ -50,8 +50,8 @@ from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionErr
 from shuffledp.core.numerics.enclosure import float_above, round_up
 from shuffledp.core.progress import logger
 
-# Two rounds a minute for a year; nobody plans for more, and sums stay exact.
-MOST_ROUNDS = 10**6
+# Two rounds a minute for a year, and all periods of monitoring; sums stay exact.
+MOST_ROUNDS = 2**20
 
 SAME_USERS = (
     "The same user's data may be in all releases, and neighbouring datasets differ in all that one "
@@ -296,7 +296,7 @@ class Composition(Composable):
     Raises
     ------
     ParameterError
-        If a count is negative, or there are more than a million rounds in all.
+        If a count is negative, or there are more than 2^20 rounds in all.
 
     Examples
     --------
@@ -320,8 +320,8 @@ class Composition(Composable):
         rounds = sum(times for _, times in kept)
         if rounds > MOST_ROUNDS:
             raise ParameterError(
-                f"{rounds} rounds are above {MOST_ROUNDS}: account for that many at most, and add "
-                "epsilons and deltas of several compositions"
+                f"{rounds:,} rounds are above {MOST_ROUNDS:,}: account for that many at most, "
+                "and add epsilons and deltas of several compositions"
             )
         object.__setattr__(self, "_parts", kept)
 

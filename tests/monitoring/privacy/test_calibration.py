@@ -8,6 +8,7 @@ import pytest
 from oracles import monitored_release as oracle
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.monitoring.design import sign_law
+from shuffledp.monitoring.privacy import central
 from shuffledp.monitoring.privacy.central import (
     LARGEST_MONITORED,
     calibrate_monitoring,
@@ -56,6 +57,27 @@ def test_a_target_beyond_which_the_guarantee_stops_being_worth_anything():
     asked = {"num_users": 18_538, "delta": 5e-6}
     found = calibrate_monitoring(drawn, epsilon=3.4, **asked)
     assert central_guarantee(drawn(found), **asked).upper <= 3.4 < found
+
+
+@pytest.mark.slow
+def test_ends_that_lie_apart_cost_few_guarantees(monkeypatch):
+    """Here the ends of two near losses are 5 % apart, and the guarantee was sought 17 times."""
+
+    def drawn(epsilon0):
+        law = sign_law("predrawn-signs", max_changes=4, epsilon0=epsilon0)
+        return law.profile(num_levels=10, alternating=True)
+
+    calls = []
+    monkeypatch.setattr(
+        central,
+        "central_guarantee",
+        lambda *each, **asked: calls.append(1) or central_guarantee(*each, **asked),
+    )
+    asked = {"num_users": 10**6, "delta": 1e-8}
+    found = calibrate_monitoring(drawn, epsilon=1.0, **asked)
+    assert central_guarantee(drawn(found), **asked).upper <= 1.0
+    assert found > 9.4
+    assert len(calls) <= 10
 
 
 def test_a_profile_that_never_meets_it():

@@ -376,24 +376,26 @@ def calibrate_monitoring(
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)
-        if profile.epsilon0 <= target:
+        ceiling = single_report_epsilon(profile.epsilon0, delta)
+        if ceiling <= target:
             return True
-        return central_delta_upper(profile, epsilon=aimed, **crowd) <= delta
+        ends = (aimed, _WORTH * ceiling)  # of which the guarantee needs both
+        return all(central_delta_upper(profile, epsilon=end, **crowd) <= delta for end in ends)
 
     def verified(epsilon0: float) -> bool:
         return central_guarantee(profile_for(epsilon0), delta=delta, **crowd).upper <= target
 
     # Here the local guarantee alone meets the target.
     local = min(target, LARGEST_MONITORED) * (1.0 - _TOLERANCE)
-    found = _largest(meets, local, LARGEST_MONITORED)
-    if not verified(found):  # the guarantee may become worthless on the way
-        found = _largest(verified, local, found * (1.0 - 10.0 * _TOLERANCE))
-    if found > local or verified(found):
-        return found
-    raise InfeasibleTargetError(
-        f"no epsilon0 in (0, {LARGEST_MONITORED:g}] was found whose central guarantee is at most "
-        f"epsilon = {target}: give a larger epsilon, or more users"
-    )
+    found, step = _largest(meets, local, LARGEST_MONITORED), 10.0 * _TOLERANCE
+    while not verified(found):  # the upper ends of near losses are up to some percent apart
+        if found <= local:
+            raise InfeasibleTargetError(
+                f"no epsilon0 in (0, {LARGEST_MONITORED:g}] was found whose central guarantee is "
+                f"at most epsilon = {target}: give a larger epsilon, or more users"
+            )
+        found, step = max(found * (1.0 - step), local), 2.0 * step
+    return found
 
 
 def _largest(test: Callable[[float], bool], low: float, high: float) -> float:
