@@ -76,7 +76,7 @@ def test_as_many_fit_as_can_be_spent(adaptive):
         ledger.spend(DAILY * (count + 1))
     assert full.fits(DAILY) == 0
     assert ledger.fits(Composition()) == 2**20 - 100
-    assert ledger.fits(StatedRelease(epsilon=0.0)) == 1_000_000 - 100
+    assert ledger.fits(StatedRelease(epsilon=0.0)) == 2**20 - 100
 
 
 def test_adaptive_ledgers_let_a_little_less_through():
