@@ -341,12 +341,12 @@ def preserved_share(
     xi, which has probability above delta each. The limit is the order statistic for which
     Bin(N, delta) makes that rare enough.
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     level, chance = require_open_unit("confidence", confidence), require_open_unit("delta", delta)
     subset = np.asarray(places)
     stayed = np.sort([int(np.isin(draw[subset], subset).sum()) for draw in draws])
-    chances = binom.cdf(np.arange(stayed.size), stayed.size, chance)
+    chances = bdtr(np.arange(stayed.size), stayed.size, chance)
     enough = np.flatnonzero(chances <= 1.0 - level)
     if not enough.size:
         return 0.0
