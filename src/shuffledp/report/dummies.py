@@ -22,7 +22,7 @@ def guarantee_rows(subject: Any) -> list[tuple[str, str]]:
     with_dummies = wording.guarantee_text(subject.guarantee)
     profile, rounds = subject.randomizer.profile, subject.rounds
     return [
-        ("with dummies", f"{with_dummies}, if {_condition(subject)}; {_whose(subject)}"),
+        ("with dummies", f"{with_dummies}, if {_condition(subject)}; {relied_on(subject)}"),
         ("without dummies", without_dummies(subject.without_dummies)),
         ("no shuffler", wording.without_shuffler_line(profile, rounds=rounds)),
     ]
@@ -36,22 +36,6 @@ def without_dummies(found: Guarantee | None) -> str:
     return (
         f"{wording.guarantee_text(found)}, if the reports are shuffled, no dummies added, and "
         f"{counted(found.num_users, 'user')} honest{each}"
-    )
-
-
-def paragraphs(result: Any) -> tuple[tuple[str, str], ...]:
-    """Return titles and texts about dummies for a privacy statement."""
-    if not result.dummies:
-        return ()
-    return (
-        (
-            "The dummies.",
-            f"Among the shuffled reports were {counted(result.num_dummies, 'dummy report')}, which "
-            f"belong to nobody: {added_by(result.dummies)}. The limit above holds with them, for "
-            f"{_whose(result)}. How many there are of each answer has to stay secret, and whoever "
-            "sees the reports cannot check that there are any. If none had been added: "
-            f"{without_dummies(result.without_dummies)}.",
-        ),
     )
 
 
@@ -93,7 +77,7 @@ def _condition(subject: Any) -> str:
     return "nobody sees reports on their way"
 
 
-def _whose(subject: Any) -> str:
+def relied_on(subject: Any) -> str:
     """Return the users on whom the guarantee with dummies relies."""
     if protect_alone(subject.dummies):
         return "any number of users, whatever the others send"

@@ -9,6 +9,7 @@ from typing import Any
 
 from shuffledp.groups.facts import DisplacementFacts, GroupFacts, MallowsFacts
 from shuffledp.report.formatting import percent, rounded
+from shuffledp.report.page import Paragraph, paragraphs
 from shuffledp.report.shuffles import ShuffleWords
 
 _NOTICES = {
@@ -44,40 +45,9 @@ def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
     )
 
 
-def group_paragraphs(facts: GroupFacts) -> tuple[tuple[str, str], ...]:
-    """Return the ordinal guarantee in plain words, as title and text."""
-    chances = "; ".join(
-        f"{each.subset_size} {'person' if each.subset_size == 1 else 'people'} in a group of "
-        f"{each.group_size:,}: {percent(each.most_probable, 1)}"
-        for each in facts.reidentification
-    )
-    reidentified = (
-        "An adversary names as many rows as there are people in a household, and wins if more than "
-        f"half of these rows hold the household's reports. Its chance is at most: {chances}."
-    )
-    if not facts.reidentification:
-        reidentified = (
-            "The theorem on re-identification says nothing here: the smallest group is too small "
-            "for it, which needs twice as many people as an adversary looks for, or the "
-            "randomizer may exceed epsilon0 with a chance of delta0."
-        )
-    return (
-        (  # Theorem 4.1
-            "What the order reveals.",
-            "Take an adversary who knows every report outside a person's group, and all reports "
-            "inside it, but not whose is which. The released order changes its odds between any "
-            "two answers of that person by a factor of at most "
-            f"{rounded(facts.odds_factor, up=True)}, which is e^alpha for alpha = "
-            f"{rounded(facts.alpha, up=True)}.",
-        ),
-        ("Whose answer is whose.", reidentified),  # Theorem 4.2
-        (
-            "What stays visible.",
-            "Statistics of a whole group are meant to be learned, and so is anything about a "
-            "person that follows from them. Hidden is which members of a group gave which of its "
-            "answers.",
-        ),
-    )
+def group_paragraphs(facts: GroupFacts) -> tuple[Paragraph, ...]:
+    """Return the ordinal guarantee in plain words."""
+    return paragraphs("groups.txt", facts=facts)
 
 
 def group_rows(facts: GroupFacts) -> list[tuple[str, str]]:

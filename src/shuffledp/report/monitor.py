@@ -19,11 +19,9 @@ from shuffledp.report.formatting import (
     decimals_for,
     fixed,
     given,
-    odds_factor,
     rounded,
 )
-from shuffledp.report.page import render
-from shuffledp.report.statement import Paragraph, exception_paragraph, limit_text
+from shuffledp.report.page import Paragraph, paragraphs, render
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
@@ -285,68 +283,10 @@ def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
 
 
 # --------------------------------------------------------------------- statement
-def statement_paragraphs(result: "MonitorResult") -> list[Paragraph]:
+def statement_paragraphs(result: "MonitorResult") -> tuple[Paragraph, ...]:
     """Return titles and texts; every number is rounded to the safe side."""
-    design, central, local = result.design, result.central, result.local.upper
-    epsilon, delta, periods = central.epsilon_upper, central.delta_upper, design.periods
-    revealed = limit_text(
-        f"An adversary who sees the shuffled reports of all {periods:,} periods and knows "
-        "everybody else's history faces a limit on what it can learn about any one person. "
-        f"Whatever two histories of at most {counted(design.max_changes, 'change')} it weighs "
-        "against each other, all reports together change",
-        "both",
-        epsilon=epsilon,
-        delta=delta,
-        shown=rounded(epsilon, up=True),
-    )
-    most = "once" if design.max_changes == 1 else f"{design.max_changes:,} times"
-    ignored = "In this run there were none."
-    if result.num_ignored_changes:
-        ignored = (
-            f"In this run that were {counted(result.num_ignored_changes, 'change')} of "
-            f"{counted(result.num_limited_users, 'user')}: the estimates are of the histories "
-            "without them."
-        )
-    return [
-        *([("This was a simulation.", SEEDED)] if result.is_simulation else []),
-        ("What the reports reveal.", revealed),
-        exception_paragraph(
-            # No exception if only the local guarantee is claimed.
-            delta if epsilon < local else 0.0,
-            brief(delta),
-            result.num_users,
-            without="what is claimed is the local guarantee, which holds without exception.",
-        ),
-        (
-            "If the shuffler fails.",
-            "Every user randomized on their own device. Whoever sees all that one user ever sends, "
-            "from the first period to the last, with the name on it, changes the odds by a factor "
-            f"of at most {odds_factor(local)} (epsilon0 = {rounded(local, up=True)}).",
-        ),
-        (
-            "What counts as one person's data.",
-            f"The whole history, over all {periods:,} periods. Both limits are for everything a "
-            "person sends in that time; they are not to be multiplied by the number of periods.",
-        ),
-        (
-            "What is not private here.",
-            "The true counts on this page, and the number of ignored changes. A simulation has "
-            "everybody's history at hand; a real server has not. Nothing above covers them: do not "
-            "publish them.",
-        ),
-        (
-            f"Users who change more than {most}.",
-            "Their later changes are ignored on their own device, so their privacy is that of "
-            f"everybody else. The estimates miss these changes. {ignored}",
-        ),
-        (
-            "What it does not promise.",
-            "It does not hide what is true of a group: the estimates can tell something about a "
-            "person through the people who resemble them. It does not hide that somebody takes "
-            "part. And it covers these periods only: whoever is monitored again, or asked "
-            "something else, spends more, and the losses add up.",
-        ),
-    ]
+    how = {"result": result, "central": result.central, "seeded": SEEDED}
+    return paragraphs("monitor.txt", **how)
 
 
 def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from shuffledp.network.run import ExchangeFacts, NetworkFacts
-from shuffledp.report.formatting import counted, fixed, percent, rounded, shorten
+from shuffledp.report.formatting import fixed, percent, rounded, shorten
+from shuffledp.report.page import Paragraph, paragraphs
 from shuffledp.report.shuffles import ShuffleWords
 
 
@@ -100,24 +101,9 @@ def _attendance_rows(facts: ExchangeFacts) -> list[tuple[str, str]]:
     ]
 
 
-def network_paragraph(facts: NetworkFacts, *, collected_by: str) -> tuple[str, str]:
+def network_paragraph(facts: NetworkFacts, *, collected_by: str) -> Paragraph:
     """Return the trust assumptions, as title and text."""
-    relay, trusted = "", "No shuffler."
-    if collected_by != "devices":
-        trusted = (
-            "Whoever holds all true answers, and simulated this. Between devices: no shuffler."
-        )
-    if isinstance(facts, ExchangeFacts):
-        relay = (
-            "The relay may show the adversary all its records, since every user sent each "
-            "neighbour equally many envelopes. "
-            if facts.is_traffic_even
-            else "The relay is trusted to keep from the adversary who sent envelopes to whom. "
-        )
-    return (
-        "Who has to be trusted.",
-        f"{trusted} Reports were passed from neighbour to neighbour for "
-        f"{counted(facts.rounds, 'round')}; the adversary is counted on to see the graph, every "
-        f"report and who handed it in, but not which way it went. {relay}A trusted shuffler would "
-        f"give epsilon <= {rounded(facts.uniform_epsilon, up=True)}.",
-    )
+    is_exchange = isinstance(facts, ExchangeFacts)
+    how = {"collected_by": collected_by, "is_exchange": is_exchange}
+    (found,) = paragraphs("network.txt", facts=facts, **how)
+    return found

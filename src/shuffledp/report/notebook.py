@@ -17,7 +17,7 @@ from shuffledp.report import plan as plan_words
 from shuffledp.report.formatting import brief, given, rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.run import further_tables
-from shuffledp.report.statement import SIMULATION_WARNING, privacy_statement
+from shuffledp.report.statement import SIMULATION_WARNING, headline, privacy_statement
 
 _MOST_ROWS = 20  # of the table; the report and result.estimates have all
 _LONGEST_LABEL = 40  # characters
@@ -96,7 +96,7 @@ def _(subject: Result) -> str:
     for table in further_tables(subject):
         if table.is_short:
             lines += ["", f"{table.title}:", *wording.same_width([table.headings, *table.rows])]
-    lines += ["", privacy_statement(subject).headline, _summary(subject)]
+    lines += ["", headline(subject), _summary(subject)]
     found = wording.finding_rows(getattr(subject.estimates, "findings", {}))
     facts = [*found, *dummies.guarantee_rows(subject), *wording.trust_facts(subject)]
     facts += wording.dishonest_facts(subject)

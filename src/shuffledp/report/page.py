@@ -5,12 +5,16 @@ escaped escaping could do no harm. Templates escape all values.
 """
 
 import json
+import math
+import re
 from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from shuffledp._version import __version__
 from shuffledp.report import formatting
+
+Paragraph = tuple[str, str]  # a short title and its text
 
 
 @cache
@@ -23,13 +27,14 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names = ("best_guess", "brief", "given", "odds_factor", "one_in", "shorten", "typeset")
-    environment.filters |= {name: getattr(formatting, name) for name in names} | {
+    names = "best_guess brief counted given odds_factor one_in percent rounded shorten typeset"
+    environment.filters |= {name: getattr(formatting, name) for name in names.split()} | {
         "rounded_up": partial(formatting.rounded, up=True),
         "thousands": lambda number: f"{number:,}",
         "cell": lambda text: formatting.shown_label(text).replace("|", "\\|"),
         "json": _json,
     }
+    environment.tests["infinite"] = math.isinf
     environment.globals["version"] = __version__
     return environment
 
@@ -45,3 +50,10 @@ def _json(value: str | float) -> str:
 def render(template: str, **facts: object) -> str:
     """Return a rendered template; all facts are escaped."""
     return templates().get_template(template).render(**facts)
+
+
+def paragraphs(template: str, **facts: object) -> tuple[Paragraph, ...]:
+    """Return the paragraphs of a rendered text: each is a line ``## title`` and those below it."""
+    _, *found = re.split("^## ", render(template, **facts), flags=re.MULTILINE)
+    parts = (each.partition("\n") for each in found)
+    return tuple((title, " ".join(text.split())) for title, _, text in parts)
