@@ -68,6 +68,20 @@ class MissingPackageError(ShuffledpError, ModuleNotFoundError):
 
 
 @contextmanager
+def telling(
+    what: str, *errors: type[Exception], kind: type[ShuffledpError] = OutputError
+) -> Iterator[None]:
+    """Turn an error of the system, or such ``errors``, into one line: what cannot be done."""
+    try:
+        yield
+    except ShuffledpError:
+        raise
+    except (*errors, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise kind(f"cannot {what}: {reason or type(error).__name__}") from error
+
+
+@contextmanager
 def needing(package: str, purpose: str, requirement: str) -> Iterator[None]:
     """Raise `MissingPackageError` for an import that lacks a package: what to install for what."""
     try:

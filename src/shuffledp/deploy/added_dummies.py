@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, OutputError
+from shuffledp.core.errors import DataError, telling
 from shuffledp.deploy.database import bytes_of
 from shuffledp.deploy.messages import inner_info
 from shuffledp.deploy.sealing import seal
@@ -106,10 +106,7 @@ def note_handed_out(path: Path, number: int) -> None:
     """Note on disk that a batch may have been handed out."""
     if number <= newest_handed_out(path):
         return
-    try:
-        with path.open("ab") as file:
-            file.write(b"\n%d\n" % number)  # a power cut may have left part of another number
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+    with telling(f"write {path}"), path.open("ab") as file:
+        file.write(b"\n%d\n" % number)  # a power cut may have left part of another number
+        file.flush()
+        os.fsync(file.fileno())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from shuffledp.core.errors import DataError, OutputError
+from shuffledp.core.errors import DataError, OutputError, telling
 
 _FACTS = "CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID"
 _PRAGMAS = (
@@ -78,10 +78,8 @@ class Keeper:
 
 def bytes_of(path: Path) -> bytes:
     """Return the content of a file."""
-    try:
+    with telling(f"read {path}", kind=DataError):
         return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 class Database(Keeper):
@@ -223,7 +221,8 @@ class Database(Keeper):
     def _told(self) -> Iterator[None]:
         """Turn an error of the file into one line."""
         try:
-            yield
+            with telling(f"write {self._path}"):
+                yield
         except sqlite3.Error as error:
             if str(error) in _BUSY:
                 raise DataError(
@@ -232,7 +231,3 @@ class Database(Keeper):
             if isinstance(error, sqlite3.OperationalError):
                 raise OutputError(f"cannot write {self._path}: {error}") from None
             raise DataError(f"{self._path} is no {self._kind}, or damaged: {error}") from None
-        except OSError as error:
-            if isinstance(error, OutputError):
-                raise
-            raise OutputError(f"cannot write {self._path}: {error.strerror or error}") from error

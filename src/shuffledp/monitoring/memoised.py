@@ -17,7 +17,7 @@ import numpy as np
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, FingerprintError, OutputError, ShuffledpError
+from shuffledp.core.errors import DataError, FingerprintError, ShuffledpError, telling
 from shuffledp.core.files import sync_folder, write_new
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import CategoryRandomizer
@@ -92,7 +92,7 @@ class MemoisedReports:
 def _write(path: Path, reports: Reports) -> None:
     """Make the file of these reports, on disk on return, unless it exists by now."""
     partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
-    try:
+    with telling(f"write {path}"):
         try:
             write_new(partial, _text(reports).encode("ascii"), mode=0o600)
             with suppress(FileExistsError):  # another process was first: its draws count
@@ -100,8 +100,6 @@ def _write(path: Path, reports: Reports) -> None:
         finally:
             partial.unlink(missing_ok=True)
         sync_folder(path.parent)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _text(reports: Reports) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.core.errors import DataError, OutputError, ShuffledpError, telling
 from shuffledp.core.files import write_new
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import bytes_of
@@ -92,16 +92,15 @@ def read_key(path: Path, terms: Terms) -> PrivateKeys:
 def write_collection(folder: Path, terms: Terms, keys: PrivateKeys) -> tuple[Path, Path]:
     """Write terms and private key into a folder; nothing there is ever replaced."""
     terms_path, key_path = folder / TERMS_FILE, folder / KEY_FILE
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # The key first: terms without their key would collect reports that nobody can open.
-        write_new(key_path, keys.to_bytes(), mode=0o600)
-        write_new(terms_path, (terms.to_json() + "\n").encode(), mode=0o644)
-    except FileExistsError as error:
-        why = "without its key nobody can open what an earlier collection brings"
-        raise OutputError(f"{error.filename} exists: choose another --out; {why}") from None
-    except OSError as error:
-        raise OutputError(f"cannot write into {folder}: {error.strerror or error}") from error
+    with telling(f"write into {folder}"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # The key first: terms without their key would collect reports that nobody can open.
+            write_new(key_path, keys.to_bytes(), mode=0o600)
+            write_new(terms_path, (terms.to_json() + "\n").encode(), mode=0o644)
+        except FileExistsError as error:
+            why = "without its key nobody can open what an earlier collection brings"
+            raise OutputError(f"{error.filename} exists: choose another --out; {why}") from None
     return terms_path, key_path
 
 

@@ -17,14 +17,14 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar, get_args
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from shuffledp.core.errors import DataError, OutputError, ShuffledpError
+from shuffledp.core.errors import DataError, ShuffledpError, telling
 from shuffledp.core.files import sync_folder, write_new
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
@@ -325,11 +325,10 @@ def _whole(folder: Path) -> Iterator[None]:
     """Make a new folder; remove it if the block fails, as on a full disk."""
     folder.mkdir(parents=True)
     try:
-        yield
-    except BaseException as error:
+        with telling(f"write {folder}"):
+            yield
+    except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise OutputError(f"cannot write {folder}: {error.strerror or error}") from error
         raise
 
 
@@ -388,18 +387,15 @@ def port_on(listen: str, number: int) -> str:
 def destroy_key(folder: Path, number: int) -> bool:
     """Overwrite and delete the key of an epoch, or of a number; False if there is none."""
     path = key_path(folder, number)
-    try:
+    with telling(f"destroy {path}"), suppress(FileNotFoundError):
         with path.open("r+b") as file:
             file.write(b"0" * path.stat().st_size)
             file.flush()
             os.fsync(file.fileno())
         path.unlink()
         sync_folder(folder)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise OutputError(f"cannot destroy {path}: {error.strerror or error}") from None
-    return True
+        return True
+    return False
 
 
 def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float | None) -> bool:

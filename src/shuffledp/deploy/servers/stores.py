@@ -4,12 +4,12 @@ Tables are a SQLite file, or PostgreSQL with the same statements; batches, until
 them, are files of a folder, or objects in S3.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from shuffledp.core.errors import OutputError, needing
+from shuffledp.core.errors import needing, telling
 from shuffledp.core.files import sync_folder
 from shuffledp.deploy.database import Database, Layout
 from shuffledp.deploy.servers.settings import replace_file
@@ -66,19 +66,19 @@ class BatchFolder:
     def write(self, number: int, data: bytes) -> None:
         """Store a batch: its file gets its name once all of it is on disk."""
         target = self._folder / _name(number)
-        with _told(f"write {target}", OSError):
+        with telling(f"write {target}"):
             replace_file(target, data, mode=0o600)
 
     def read(self, number: int) -> bytes:
         """Return a batch."""
         path = self._folder / _name(number)
-        with _told(f"read {path}", OSError):
+        with telling(f"read {path}"):
             return path.read_bytes()
 
     def delete(self, number: int) -> None:
         """Delete a batch; do nothing if there is none."""
         path = self._folder / _name(number)
-        with _told(f"delete {path}", OSError):
+        with telling(f"delete {path}"):
             path.unlink(missing_ok=True)
             sync_folder(self._folder)
 
@@ -92,34 +92,20 @@ class BatchObjects:
         self._api = obstore
         # It raises both its own errors and Python's.
         self._errors = (obstore.exceptions.BaseError, OSError, ValueError)
-        with _told("open a batch", *self._errors):
+        with telling("open a batch", *self._errors):
             self._store = obstore.store.from_url(url)
 
     def write(self, number: int, data: bytes) -> None:
         """Store a batch; two processes that write it write the same bytes."""
-        with _told("write a batch", *self._errors):
+        with telling("write a batch", *self._errors):
             self._api.put(self._store, _name(number), data)
 
     def read(self, number: int) -> bytes:
         """Return a batch."""
-        with _told("read a batch", *self._errors):
+        with telling("read a batch", *self._errors):
             return bytes(self._api.get(self._store, _name(number)).bytes())
 
     def delete(self, number: int) -> None:
         """Delete a batch; do nothing if there is none."""
-        with _told("delete a batch", *self._errors), suppress(FileNotFoundError):
+        with telling("delete a batch", *self._errors), suppress(FileNotFoundError):
             self._api.delete(self._store, _name(number))
-
-
-@contextmanager
-def _told(what: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turn an error of files or objects into one line."""
-    try:
-        yield
-    except errors as error:
-        reason = (
-            getattr(error, "strerror", None)
-            or str(error).partition("\n")[0]
-            or type(error).__name__
-        )
-        raise OutputError(f"cannot {what}: {reason}") from None
