@@ -22,6 +22,7 @@ from shuffledp.network.walk import (
     point_laws,
     relative_error,
     simulate_positions,
+    threads,
 )
 
 WALKS = small_walks()
@@ -106,6 +107,18 @@ def test_rounds_after_laws_repeat_change_nothing_and_take_no_time(laziness):
     assert (at_once == step_by_step).all()
     move_laws(walk, at_once, 1001, 10**12 + 1)  # an even number of rounds on
     assert (at_once == step_by_step).all()
+
+
+def test_laws_in_threads_end_with_their_caller():
+    walk = RandomWalk(Graph.from_edges([(i, (i + 1) % 2001) for i in range(2001)]))
+
+    def follow(start):
+        if start == 0:
+            raise LookupError
+        move_laws(walk, point_laws(walk, np.array([start])), 0, 10**12)
+
+    with pytest.raises(LookupError):
+        list(threads(follow, [0, 1, 2]))
 
 
 def test_who_is_absent_keeps_all_and_still_receives():

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from threading import Event, local
 from typing import SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
@@ -30,6 +31,9 @@ _BLOCK_BYTES = 1 << 23
 
 # Laws that are the same to the last digit after this number of rounds are the same ever after.
 _CYCLE = 64
+
+# Tells laws in a thread that their caller was interrupted.
+_OF_THREAD = local()
 
 # Number of walkers moved with one draw of words: 64 Ki, 512 KiB of coins.
 _WALKERS_AT_A_TIME = 1 << 16
@@ -148,8 +152,11 @@ def move_laws(walk: RandomWalk, laws: Floats, first: int, last: int) -> int:
 
     columns = laws.reshape(walk.num_users, -1)  # a view: one law is a single column
     moving = np.empty_like(columns)
-    flushed, round_number, kept, then = 0, first, np.empty(0), 0
+    flushed, round_number, kept, then = 0, first, columns[:0], 0
+    ended = getattr(_OF_THREAD, "ended", None)
     while round_number < last:
+        if ended is not None and ended.is_set():
+            raise KeyboardInterrupt
         if round_number == first or walk.absences:
             stay, move = walk.stay_and_move(round_number)
         np.multiply(columns, move[:, None], out=moving)
@@ -238,8 +245,13 @@ def threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> Ite
     if len(items) == 1:
         yield function(items[0])
         return
-    with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        yield from pool.map(function, items)
+    ended = Event()
+    told = _OF_THREAD, "ended", ended
+    with ThreadPoolExecutor(_NUM_THREADS, initializer=setattr, initargs=told) as pool:
+        try:
+            yield from pool.map(function, items)
+        finally:
+            ended.set()
 
 
 def over_blocks(size: int, work: Callable[[int, int], _Result]) -> Iterator[_Result]:
