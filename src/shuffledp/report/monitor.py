@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from shuffledp.report import formatting
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import (
-    brief,
     counted,
     decimals_for,
     fixed,
@@ -200,7 +199,7 @@ class Curve(NamedTuple):
 
 def page(result: "MonitorResult") -> str:
     """Return the whole page about a monitored statistic."""
-    num, curves = result.design.periods, curves_of(result)
+    num, curves, running = result.design.periods, curves_of(result), result.running
     rows, value = table_rows(result), ("Value",) if result.values else ()
     shown = len(rows) // len(curves)
     return render(
@@ -208,9 +207,9 @@ def page(result: "MonitorResult") -> str:
         title=f"Simulated monitoring of {result.num_users:,} users over {counted(num, 'period')}",
         result=result,
         seeded=SEEDED if result.is_simulation else "",
-        key_figures=_key_figures(result),
+        worst=share_text(float((running.upper - running.lower).max()) / 2.0, result.num_users),
         running=running_figure(result),
-        band=band_text(result.running.confidence),
+        band=band_text(running.confidence),
         num_curves=len(curves),
         num_drawn=len(drawn(curves)),
         headings=("Period", *value, "Estimate", "Standard error", "Band", "True count"),
@@ -260,25 +259,6 @@ def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
         )
         for place in places
         for curve in curves
-    ]
-
-
-def _key_figures(result: "MonitorResult") -> list[tuple[str, ...]]:
-    """Return the strip on top: the error in a period, and its privacy losses."""
-    running, central = result.running, result.central
-    worst = share_text(float((running.upper - running.lower).max()) / 2.0, result.num_users)
-    band = f"of users, in the worst period: {band_text(running.confidence)}"
-    epsilon = f"epsilon <= {rounded(central.epsilon_upper, up=True, digits=3)}"
-    periods = counted(result.design.periods, "period")
-    epsilon0 = f"epsilon0 <= {rounded(result.local.upper, up=True)}"
-    return [
-        ("Error of a count", f"\u00b1{worst}", band),
-        (
-            "Central privacy loss",
-            epsilon,
-            f"all {periods} together, delta = {brief(central.delta_upper)}",
-        ),
-        ("Local privacy loss", epsilon0, "all that a user sends, without the shuffler"),
     ]
 
 

@@ -23,11 +23,7 @@ from shuffledp.report.drawing import (
     lines_figure,
 )
 from shuffledp.report.formatting import (
-    best_guess,
-    brief,
-    counted,
     decimals_for,
-    odds_factor,
     percent,
     shorten,
     shown_label,
@@ -37,17 +33,9 @@ from shuffledp.report.page import render
 from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
-_MOST_LISTED = 12  # answers listed in running text; the table has all
 _MOST_BINS = 128  # of a distribution, drawn in their order
 _MOST_BARS = 30  # more cannot be read; the table beside the chart is complete
 _LONGEST_COLUMN = 32  # characters of a column's name in the title
-
-# Source of randomness of the reports, by the way of collection.
-_RANDOMNESS = {
-    "devices": "of those who sent the reports",
-    "table": "cryptographic, keyed by the operating system",
-    "simulation": "reproducible, from a seed: a simulation",
-}
 
 
 def page_html(subject: object) -> str:
@@ -121,61 +109,31 @@ def write_report(subject: object, path: str | PathLike[str]) -> Path:
 def _page(subject: Result) -> str:
     """Return the whole page about a result."""
     kind = "Simulated" if subject.is_simulation else "Private"
-    words, about = wording.wording(subject.question), subject.about.to_json_dict()
-    asked_by = [(name.capitalize(), text) for name, text in about.items() if name != "title"]
-    statement, column = privacy_statement(subject), subject.about.column
-    is_bare = math.isinf(subject.randomizer.epsilon0)
+    column, (headings, rows) = subject.about.column, wording.estimate_table(subject)
     of = f" of \u201c{shorten(column, _LONGEST_COLUMN)}\u201d" if column else ""
-    target = f"epsilon <= {brief(subject.target_epsilon)} at delta <= {brief(subject.target_delta)}"
-    missed = f"Asked for was {target}; this run gives {wording.guarantee_text(subject.guarantee)}."
-    headings, rows = wording.estimate_table(subject)
-    own, population = (wording.interval_name(subject, about=each) for each in INTERVALS_ABOUT)
-    is_one = _is_one_number(subject)
-    caption = (
-        f"{'The dot is the estimated mean' if is_one else f'Bars are estimated {words.plural}'}; "
-        f"whiskers with ends are {own}s, about these users, and thin lines {population}s, about a "
-        "population that they are a random sample of."
-    )
-    cumulative = figure_of_cumulative(subject)
+    cumulative, number = figure_of_cumulative(subject), _num_charted(subject)
     is_fine = cumulative is not None and len(rows) > _MOST_BINS
-    if (number := _num_charted(subject)) > _MOST_BARS and cumulative is None:
-        caption += (
-            f" Shown are the {_MOST_BARS} largest of {number:,} estimates; being picked for "
-            "their size, they tend to be a little too large."
-        )
+    is_picked = cumulative is None and number > _MOST_BARS
     return render(
         "run.html",
         title=subject.about.title or f"{kind} estimates{of} from {subject.num_users:,} users",
-        lead=wording.finding(subject),
-        asked_by=asked_by,
         result=subject,
-        words=words,
+        wording=wording,
+        dummies=dummies,
+        words=wording.wording(subject.question),
         simulation_warning=SIMULATION_WARNING,
-        missed="" if meets_target(subject) else missed,
-        asked_privacy=target,
-        key_figures=_key_figures(subject),
-        labels=subject.domain[:_MOST_LISTED],
-        between="; " if any("," in label for label in subject.domain) else ", ",
-        randomness=_RANDOMNESS[subject.collected_by],
-        true_answers=wording.true_answers(subject.collected_by, is_bare=is_bare),
-        is_bare=is_bare,
-        local_loss=wording.local_loss(subject.randomizer.profile, rounds=subject.rounds),
-        added_by=dummies.added_by(subject.dummies) if subject.dummies else "",
-        guarantees=dummies.guarantee_rows(subject),
-        findings=wording.finding_rows(getattr(subject.estimates, "findings", {})),
-        num_more_labels=max(0, len(subject.domain) - _MOST_LISTED),
-        randomizer_title=wording.randomizer_title(subject.randomizer),
+        meets_target=meets_target(subject),
         bars=None if is_fine or not rows else figure_of_estimates(subject),
-        dishonest=wording.dishonest_facts(subject),
-        quantiles=wording.quantile_facts(subject),
+        num_picked=_MOST_BARS if is_picked else 0,
+        num_charted=number,
+        is_one=_is_one_number(subject),
         cumulative=cumulative,
         headings=headings,
         rows=[(label, *_with_minus(numbers)) for label, *numbers in rows],
         are_many=len(rows) > _MOST_BARS,
         further=further_tables(subject),
         biased=[each for each in subject.estimates.post_processing if each in POST_PROCESSING],
-        bars_caption=caption,
-        statement=statement,
+        statement=privacy_statement(subject),
         **leakage_facts(leakage_of(subject)),
         shuffle=words_of_result(subject),
     )
@@ -194,27 +152,6 @@ def _is_one_number(result: Result) -> bool:
 def _with_minus(numbers: Sequence[str]) -> list[str]:
     """Return numbers with minus signs instead of hyphens."""
     return [number.replace("-", "\u2212") for number in numbers]
-
-
-def _key_figures(result: Result) -> list[tuple[str, str, str]]:
-    """Return the strip of four figures on top: both guarantees first."""
-    guarantee = result.guarantee
-    epsilon, delta = guarantee.epsilon_upper, guarantee.delta_upper
-    central = "proved upper bound"
-    if math.isfinite(epsilon):
-        odds, guess = odds_factor(epsilon), best_guess(epsilon, delta)
-        central += f": odds up to {odds}, right guess up to {guess}"
-    local = wording.local_figure(result.randomizer.profile, rounds=result.rounds)
-    shuffled = f"{result.shuffler} shuffler"
-    if result.dummies:
-        shuffled += f", {counted(result.num_dummies, 'dummy report')}"
-    shown_epsilon, shown_delta = map(wording.upper_text, (guarantee.epsilon, guarantee.delta))
-    return [
-        ("Central privacy loss", f"epsilon <= {shown_epsilon}", central),
-        ("Delta", f"delta <= {shown_delta}", "added to every probability"),
-        ("Without the shuffler", *local),
-        ("Users", f"{result.num_users:,}", shuffled),
-    ]
 
 
 # --------------------------------------------------------------------- charts
