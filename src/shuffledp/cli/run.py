@@ -16,7 +16,8 @@ from shuffledp.cli.shuffles import GROUPING_OF_RUN, SHUFFLED, SHUFFLER, take_shu
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE, write_results
 from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
-from shuffledp.report.wording import guarantee_facts, without_shuffler_line
+from shuffledp.report.formatting import rounded
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line, words_of_result
 
 # Options of reading a table, with their defaults.
 _READING = {"missing": "error", "other": False, "clip": False, "separator": None}
@@ -282,9 +283,7 @@ def estimate(
 
 def _print_result(result: "sdp.Result", out: Path, left: float | None = None) -> None:
     """Print the estimates, the guarantee and the path of the report."""
-    from shuffledp.report.formatting import rounded
     from shuffledp.report.leakage import run_line
-    from shuffledp.report.shuffles import words_of_result
 
     console.print_warnings(result.warnings)
     guessed = sdp.collection.leakage_of(result)

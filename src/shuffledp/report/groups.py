@@ -10,7 +10,7 @@ from typing import Any
 from shuffledp.groups.facts import DisplacementFacts, GroupFacts, MallowsFacts
 from shuffledp.report.formatting import percent, rounded
 from shuffledp.report.page import Paragraph, paragraphs
-from shuffledp.report.shuffles import ShuffleWords
+from shuffledp.report.wording import ShuffleWords
 
 _NOTICES = {
     "mallows": "The randomized answers are mixed among participants who are alike in public "

@@ -21,6 +21,7 @@ from shuffledp.report.formatting import (
     rounded,
 )
 from shuffledp.report.page import Paragraph, paragraphs, render
+from shuffledp.report.statement import SEEDED
 from shuffledp.report.wording import guarantee_facts
 
 if TYPE_CHECKING:
@@ -174,11 +175,6 @@ def _error(error: float, num_users: int) -> tuple[str, str]:
 
 
 # --------------------------------------------------------------------- the page of a simulation
-SEEDED = (
-    "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
-    "nobody: do not publish it as private."
-)
-
 MOST_CURVES = 6  # more are indistinguishable; the table and estimates.csv are complete
 _MOST_ROWS = 1_000
 _MANY_ROWS = 30

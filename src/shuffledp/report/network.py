@@ -5,7 +5,7 @@ from typing import Any
 from shuffledp.network.run import ExchangeFacts, NetworkFacts
 from shuffledp.report.formatting import fixed, percent, rounded, shorten
 from shuffledp.report.page import Paragraph, paragraphs
-from shuffledp.report.shuffles import ShuffleWords
+from shuffledp.report.wording import ShuffleWords
 
 
 def words(_: str, facts: NetworkFacts | None, *, collected_by: str) -> ShuffleWords:

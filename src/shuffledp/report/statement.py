@@ -14,12 +14,12 @@ from shuffledp.collection.result import Result
 from shuffledp.core.frames import LATEX
 from shuffledp.report import dummies, wording
 from shuffledp.report.page import Paragraph, paragraphs
-from shuffledp.report.shuffles import words_of_result
 
-SIMULATION_WARNING = (
+SEEDED = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
-    "nobody: do not publish it as private. Run again without a seed to collect for real."
+    "nobody: do not publish it as private."
 )
+SIMULATION_WARNING = f"{SEEDED} Run again without a seed to collect for real."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def privacy_statement(result: Result) -> Statement:
         guarantee=guarantee,
         num_users=_num_covered(result),
         is_for_any=is_for_any,
-        shuffle=words_of_result(result),
+        shuffle=wording.words_of_result(result),
         wording=wording,
         dummies=dummies,
     )
