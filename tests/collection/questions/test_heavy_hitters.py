@@ -14,13 +14,25 @@ def table_of(*texts):
     return source_of_values("text", texts)
 
 
-def test_a_text_outside_is_in_no_bin():
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_a_text_outside_is_in_no_bin(step):
     asked = sdp.HeavyHitters(max_bytes=2, most=9)
     column = asked.read(table_of("abc", "a\0b", "ab"), other=True)
     values = np.concatenate(list(column.blocks()))
-    bins = extensions([b""], 0, 4)
-    assert codes(values, bins, 4, 10**6).tolist()[:2] == [10**6 - 1] * 2
-    assert bins[codes(values, bins, 4, 10**6)[2]] == b"ab"
+    bins = extensions([b""], 0, step)
+    assert codes(values, bins, step, 10**6).tolist()[:2] == [10**6 - 1] * 2
+    start = {1: b"`", 2: b"a", 3: b"a`", 4: b"ab"}[step]  # "`" is the first half of "a" or "b"
+    assert bins[codes(values, bins, step, 10**6)[2]] == start
+
+
+@pytest.mark.parametrize("bits", [4, 8, 12, 16])
+def test_a_prefix_has_a_text_of_the_asked_length(bits):
+    asked = sdp.HeavyHitters(max_bytes=2, most=9, bits=bits)
+    assert (bits == 16) == (asked.num_rounds == 1)
+    for number in range(asked.num_rounds):
+        left = asked.bins_of([b""] if number == 0 else left, number)
+        assert left.size and not any(each >= b"\xe0" for each in left.tolist())  # of three bytes
+        left = left[[0, -1]]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +93,7 @@ def test_one_value_is_checked_as_a_column_is():
     asked = sdp.HeavyHitters(max_bytes=3)
     assert asked.value_of_one("日").tolist() == ["日".encode()]
     for text in ("日本", "a\0"):  # "other"
-        assert asked.value_of_one(text).tolist() == [b"\xff"]
+        assert asked.value_of_one(text).tolist() == [b"\x80"]
     with pytest.raises(DataError, match="no answer"):
         asked.value_of_one("")
 

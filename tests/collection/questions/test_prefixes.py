@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shuffledp as sdp
-from shuffledp.collection.questions.prefixes import codes, extensions, whole_text
+from shuffledp.collection.questions.prefixes import codes, extensions, num_bytes, whole_text
 
 
 def all_texts(num_bytes):
@@ -24,6 +24,14 @@ def test_extensions_reach_all_texts_and_no_other(steps):
     texts = [whole_text(each) for each in left]
     assert None in texts or steps[-1] == 0  # such as the first byte of a character of three
     assert {each for each in texts if each is not None} == all_texts(2)
+
+
+@pytest.mark.parametrize("text", ["\1", "a", "é", "日", "😀", "a日", "ab"])
+def test_a_prefix_has_the_length_of_its_shortest_text(text):
+    depths = range(2 * len(text.encode()) + 1)
+    begun = len(text) - 1  # bytes before the last character
+    expected = [max(1, (d + 1) // 2) if d <= 2 * begun else len(text.encode()) for d in depths]
+    assert [num_bytes(padded(text, d)) for d in depths] == expected
 
 
 def test_an_ended_text_is_its_own_only_extension():

@@ -19,6 +19,7 @@ from shuffledp.collection.questions.prefixes import (
     codes,
     endings,
     extensions,
+    num_bytes,
     shown,
     whole_text,
     widest,
@@ -57,8 +58,9 @@ _LONGEST = 256
 # which counting is fast: local hashing needs a transform for each of about e^epsilon0 buckets.
 _ANSWERED_BY = {"k-rr": math.inf, "hadamard-response": math.inf, "optimized-local-hashing": 4.5}
 
-# Not a byte of UTF-8: it stands for a text outside the ones asked for.
-_OUTSIDE = b"\xff"
+# No text begins with this byte, or with its first half: it stands for a text outside the ones asked
+# for.
+_OUTSIDE = b"\x80"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -199,13 +201,12 @@ class HeavyHitters(question.Shares):
         return sum(self.steps[: self.number])
 
     def bins_of(self, left: Iterable[bytes], number: int) -> NDArray[np.bytes_]:
-        """Return the bins of a round except "other": extensions of kept prefixes, at last texts."""
-        steps = self.steps
-        bins = extensions(left, sum(steps[:number]), steps[number])
-        if number < len(steps) - 1:
-            return bins
-        # Without prefixes that end inside a character.
-        return bins[[whole_text(each) is not None for each in bins.tolist()]]
+        """Return the bins of a round except "other": extensions of kept prefixes, at last texts.
+
+        Without prefixes that no text of the asked length has: at least one text is left of each.
+        """
+        bins = extensions(left, sum(self.steps[:number]), self.steps[number])
+        return bins[[num_bytes(each) <= self.max_bytes for each in bins.tolist()]]
 
     def round_codes(
         self, texts: NDArray[np.bytes_], turns: NDArray[np.integer[Any]] | None = None

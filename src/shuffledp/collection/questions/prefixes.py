@@ -11,6 +11,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+# Length of a character, by the first half byte of its first byte; of others it is 1.
+_CHARACTER_BYTES = {0xC: 2, 0xD: 2, 0xE: 3, 0xF: 4}
+
 
 def extensions(prefixes: Iterable[bytes], depth: int, step: int) -> NDArray[np.bytes_]:
     """Return prefixes of ``depth`` half bytes extended by ``step`` more, sorted.
@@ -32,6 +35,15 @@ def codes(
     places = np.searchsorted(prefixes, seen)
     places[places == len(prefixes)] = 0
     return np.where(prefixes[places] == seen, places, num_bins - 1).astype(np.int32)
+
+
+def num_bytes(prefix: bytes) -> int:
+    """Return the length of the shortest text with a prefix that extensions() returned."""
+    text = prefix.rstrip(b"\0") or b"\1"
+    place = len(text) - 1
+    while text[place] & 0xC0 == 0x80:  # inside a character
+        place -= 1
+    return max(len(text), place + _CHARACTER_BYTES.get(text[place] >> 4, 1))
 
 
 def whole_text(prefix: bytes) -> str | None:
