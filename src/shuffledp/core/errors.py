@@ -69,14 +69,17 @@ class MissingPackageError(ShuffledpError, ModuleNotFoundError):
 
 @contextmanager
 def telling(
-    what: str, *errors: type[Exception], kind: type[ShuffledpError] = OutputError
+    what: str,
+    errors: tuple[type[Exception], ...] = (OSError,),
+    *,
+    kind: type[ShuffledpError] = OutputError,
 ) -> Iterator[None]:
-    """Turn an error of the system, or such ``errors``, into one line: what cannot be done."""
+    """Turn an error of the system, or of these types, into one line: what cannot be done."""
     try:
         yield
     except ShuffledpError:
         raise
-    except (*errors, OSError) as error:
+    except errors as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise kind(f"cannot {what}: {reason or type(error).__name__}") from error
 

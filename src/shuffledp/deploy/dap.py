@@ -52,9 +52,11 @@ class DapTask:
         extensions = reader.opaque(2)
         reader.finish()
         needed = {"task_info": info, "a URL": leader_url and helper_url}
-        needed |= {"time_precision": precision, "min_batch_size": least}
-        if empty := [name for name, value in needed.items() if not value]:
-            raise reader.error(f"{empty[0]} is empty or 0")
+        for name, value in (
+            needed | {"time_precision": precision, "min_batch_size": least}
+        ).items():
+            if not value:
+                raise reader.error(f"{name} is empty or 0")
         if batch_mode not in _BATCH_MODES:
             raise reader.error(f"batch mode {batch_mode} is not known", Reason.MISMATCH)
         if batch_config:

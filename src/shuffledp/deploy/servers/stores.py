@@ -92,20 +92,20 @@ class BatchObjects:
         self._api = obstore
         # It raises both its own errors and Python's.
         self._errors = (obstore.exceptions.BaseError, OSError, ValueError)
-        with telling("open a batch", *self._errors):
+        with telling("open a batch", self._errors):
             self._store = obstore.store.from_url(url)
 
     def write(self, number: int, data: bytes) -> None:
         """Store a batch; two processes that write it write the same bytes."""
-        with telling("write a batch", *self._errors):
+        with telling("write a batch", self._errors):
             self._api.put(self._store, _name(number), data)
 
     def read(self, number: int) -> bytes:
         """Return a batch."""
-        with telling("read a batch", *self._errors):
+        with telling("read a batch", self._errors):
             return bytes(self._api.get(self._store, _name(number)).bytes())
 
     def delete(self, number: int) -> None:
         """Delete a batch; do nothing if there is none."""
-        with telling("delete a batch", *self._errors), suppress(FileNotFoundError):
+        with telling("delete a batch", self._errors), suppress(FileNotFoundError):
             self._api.delete(self._store, _name(number))
