@@ -199,7 +199,7 @@ def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
 
 
 def _decoded(path: Path, decode: Callable[[bytes], _Decoded]) -> _Decoded:
-    """Return what a file holds; raise an error that names the file."""
+    """Decode the content of a file; an error names the file."""
     data = bytes_of(path)
     try:
         return decode(data)
