@@ -82,11 +82,6 @@ class Part(NamedTuple):
     #: Number of users who sent these: one a report, unless devices send dummies.
     num_users: int
 
-    @property
-    def num_valid(self) -> int:
-        """Number of valid reports."""
-        return len(self.texts)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
@@ -176,7 +171,7 @@ class Analyzer(Keeper):
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
             own = self._parts(batch, texts, num_unopened)
-            num_invalid = len(fresh) - num_unopened - sum(part.num_valid for part in own)
+            num_invalid = len(fresh) - num_unopened - sum(len(part.texts) for part in own)
             if adds_dummies:
                 own = self._with_reports(batch, own)
             if not known:
@@ -199,7 +194,7 @@ class Analyzer(Keeper):
             num_honest=least,
             num_dummies=batch.num_dummies
             if adds_dummies
-            else sum(part.num_valid - part.num_users for part in counted),
+            else sum(len(part.texts) - part.num_users for part in counted),
             num_draws=len({record[0] for record in batch.records}) if has_dummies else 0,
             counts={
                 "num_released": len(batch.records),
@@ -207,8 +202,8 @@ class Analyzer(Keeper):
                 "num_repeated": len(batch.records) - len(fresh),
                 "num_unopened": num_unopened,
                 "num_invalid": num_invalid,
-                "num_kept": sum(part.num_valid for part in own if part.key in kept),
-                "num_earlier": sum(part.num_valid for part in earlier),
+                "num_kept": sum(len(part.texts) for part in own if part.key in kept),
+                "num_earlier": sum(len(part.texts) for part in earlier),
             },
             ledger=ledger,
         )
@@ -226,7 +221,7 @@ class Analyzer(Keeper):
 
     def _with_reports(self, batch: Batch, own: list[Part]) -> list[Part]:
         """Return the parts of a batch with dummies; none if no report in it is valid and new."""
-        num_users = sum(part.num_valid for part in own) - batch.num_dummies
+        num_users = sum(len(part.texts) for part in own) - batch.num_dummies
         if num_users < 0:
             what = f"batch {batch.number} has {batch.num_dummies:,} dummies, and fewer records "
             raise Fault.SHUFFLER.error(f"{what}are valid and new: there are fewer, or they repeat")

@@ -110,13 +110,10 @@ class Watched:
             numbers |= {name: float(each) for name, each in _NUMBER.findall(found[0])}
             problems += [f"{role}: {found[1]}"] if found[1] else []
         refused: Mapping[str, str] = {}
-        if (self.folder / "operator.key").is_file():
-            try:
-                refused = self._fetch()
-            except ShuffledpError as error:
-                problems.append(str(error))
-        else:
-            problems.append(f"no results: {self.folder} has no operator.key, which opens them")
+        try:
+            refused = self._fetch()
+        except ShuffledpError as error:
+            problems.append(str(error))
         return TaskState(
             task=self.task,
             numbers=numbers,
@@ -127,16 +124,16 @@ class Watched:
 
     def _fetch(self) -> Mapping[str, str]:
         """Fetch new results; return the refused batches with the reasons."""
-        key = signing_key(self.folder / "operator.key")
-        how: Any = {"patience_seconds": _PATIENCE_SECONDS}
-        with Server(self.task, self.task.analyzer_url, "analyzer", key, **how) as analyzer:
+        if not (path := self.folder / "operator.key").is_file():
+            raise DataError(f"no results: {self.folder} has no operator.key, which opens them")
+        how: Any = {"key": signing_key(path), "patience_seconds": _PATIENCE_SECONDS}
+        with Server(self.task, self.task.analyzer_url, "analyzer", **how) as analyzer:
             found = analyzer.results()
             for number in found["batches"][-_MOST_RESULTS:]:
                 if number not in self.records:
                     data = analyzer.file(number, PRIVACY_FILE)
                     self.records[number] = checked_record(self.task, data)
-        refused: Mapping[str, str] = found["refused"]
-        return refused
+        return dict(found["refused"])
 
 
 def console_app(

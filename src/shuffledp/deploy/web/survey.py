@@ -129,18 +129,17 @@ def question_facts(task: Task) -> dict[str, Any]:
     """Return the question of a task for the page, and the URL of the task for its client."""
     asked = task.asked
     particulars: dict[str, Any] = asked.question.to_json_dict()
-    labels, low, high = list(asked.question.labels), None, None
-    if asked.question.kind == "mean":
-        labels, low, high = [], particulars["low"], particulars["high"]
-    shown = "number" if not labels else "radio" if len(labels) <= _MOST_LISTED else "select"
+    is_number = asked.question.kind == "mean"
+    labels = [] if is_number else list(asked.question.labels)
+    shown = "number" if is_number else "radio" if len(labels) <= _MOST_LISTED else "select"
     return {
         "url": task.shuffler_url.rstrip("/") + task.path,
         "text": asked.text or task.info,
         "labels": labels,
         "control": "checkbox" if asked.question.kind == "answer-sets" else shown,
         "most": particulars.get("max_answers", 1),
-        "low": None if low is None else given(low),
-        "high": None if high is None else given(high),
+        "low": given(particulars["low"]) if is_number else None,
+        "high": given(particulars["high"]) if is_number else None,
         # True if reports are answers, so that the receipt can name one.
         "is_named": asked.randomizer.name == "k-rr",
     }
