@@ -46,8 +46,7 @@ def sealed_dummies(task: Task, numbers: Iterable[int], keys: Mapping[int, bytes]
 
 def kept(store: Any, number: int, sealed: Iterable[bytes]) -> list[bytes]:
     """Return the dummies that a store keeps for a batch: for each class, the ones stored first."""
-    query = "SELECT record FROM dummies WHERE batch = ?"
-    first = [row[0] for row in store.rows(query, (number,))]
+    first: list[bytes] = store.column("SELECT record FROM dummies WHERE batch = ?", (number,))
     known = {record[0] for record in first}
     new = sorted(record for record in sealed if record[0] not in known)
     store.insert_new("dummies", "record, batch", [(record, number) for record in new])

@@ -39,7 +39,7 @@ from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, sealed_size, split
 from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch
-from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.servers.stores import Store, open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 from shuffledp.engines.processes import Processes
@@ -113,6 +113,8 @@ class Opened:
 class Analyzer(Keeper):
     """One task's analyzer; a context manager that holds its store."""
 
+    _store: Store
+
     def __init__(
         self,
         task: Task,
@@ -178,7 +180,7 @@ class Analyzer(Keeper):
                 together = own if adds_dummies else _together(self.task, [*own, *self._kept()])
                 self._keep_all_but(together, batch.number, own)
             query = "SELECT key FROM parts WHERE batch = ?"
-            kept = {key for (key,) in self._store.rows(query, (batch.number,))}
+            kept = set(self._store.column(query, (batch.number,)))
             earlier = self._kept(batch.number)
             counted = [part for part in own if part.key not in kept] + earlier
             least = max(1, min((part.num_honest for part in counted), default=1))
@@ -310,7 +312,7 @@ class Analyzer(Keeper):
 
     def kept(self) -> list[int]:
         """Return the numbers of batches without a result, whose reports count with later ones."""
-        return [row[0] for row in self._store.rows("SELECT number FROM batches WHERE is_kept = 1")]
+        return self._store.column("SELECT number FROM batches WHERE is_kept = 1")
 
 
 def _together(task: Task, parts: Sequence[Part]) -> list[Part]:

@@ -82,7 +82,19 @@ def bytes_of(path: Path) -> bytes:
         return path.read_bytes()
 
 
-class Database(Keeper):
+class Columns:
+    """First columns of what a database's ``rows`` returns."""
+
+    def column(self: Any, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the first column of the rows of a query."""
+        return [row[0] for row in self.rows(query, values)]
+
+    def value(self: Any, query: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row of a query; None if there is no row."""
+        return next(iter(self.column(query, values)), None)
+
+
+class Database(Columns, Keeper):
     """One SQLite file, held by one program; a context manager.
 
     Every change is on disk when `transaction` ends: a write-ahead log with ``synchronous=FULL``
@@ -182,11 +194,6 @@ class Database(Keeper):
         """Return all rows of a query."""
         with self._told():
             return self._connection.execute(query, values).fetchall()
-
-    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
-        """Return the first column of the first row of a query; None if there is no row."""
-        found = self.rows(query, values)
-        return found[0][0] if found else None
 
     def fact(self, name: str) -> Any:
         """Return the value stored under a name; None if there is none."""

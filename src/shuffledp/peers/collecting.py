@@ -61,12 +61,12 @@ class FetchedStore(Database):
         roster = self.fact("roster")
         if roster is None:
             return None
-        rows = self.rows("SELECT message FROM hand_ins ORDER BY position")
+        hand_ins = tuple(self.column("SELECT message FROM hand_ins ORDER BY position"))
         try:
             absences = json.loads(self.fact("absences"))
         except (TypeError, ValueError):
             raise DataError("the file of hand-ins is damaged: restore it from a backup") from None
-        return Everything(roster, tuple(message for (message,) in rows), absences)
+        return Everything(roster, hand_ins, absences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

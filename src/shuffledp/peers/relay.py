@@ -111,9 +111,8 @@ class Relay(Database):
     # ------------------------------------------------------------ registration
     def _read_roster(self) -> Roster:
         """Return the roster of the stored registrations."""
-        kept = self.rows("SELECT message FROM registrations")
-        items = [Registration.from_bytes(data, self.terms) for (data,) in kept]
-        return Roster(self.terms, items)
+        kept = self.column("SELECT message FROM registrations")
+        return Roster(self.terms, (Registration.from_bytes(data, self.terms) for data in kept))
 
     def register(self, data: bytes, *, node: int | None = None) -> bool:
         """Take a registration; return True if it is new."""
@@ -193,8 +192,7 @@ class Relay(Database):
 
     def senders(self, round_number: int) -> frozenset[int]:
         """Senders of a round."""
-        rows = self.rows("SELECT sender FROM batches WHERE round = ?", (round_number,))
-        return frozenset(sender for (sender,) in rows)
+        return frozenset(self.column("SELECT sender FROM batches WHERE round = ?", (round_number,)))
 
     def absent(self, round_number: int) -> tuple[int, ...]:
         """Return the registered users who sent nothing in a round that is over, ascending."""
@@ -264,8 +262,7 @@ class Relay(Database):
     def hand_ins(self, token: bytes) -> tuple[bytes, ...]:
         """All hand-ins, holders ascending, to the analyzer once final."""
         self._require_analyzer(token)
-        rows = self.rows("SELECT message FROM hand_ins ORDER BY holder")
-        handed_in = tuple(message for (message,) in rows)
+        handed_in = tuple(self.column("SELECT message FROM hand_ins ORDER BY holder"))
         if not all(handed_in):
             what = "what was handed in was deleted here when the analyzer had stored it: "
             raise Fault.ANALYZER.error(f"{what}use the file beside the analyzer's key", Reason.LATE)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psycopg
 
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.deploy.database import Layout
+from shuffledp.deploy.database import Columns, Layout
 
 _TYPE_OF: Final = {bytes: "bytea", int: "bigint", str: "text"}
 # Unless a URL says otherwise: that a server's machine is gone is noticed in 20 seconds, not hours.
@@ -32,7 +32,7 @@ _NOTICED: Final = (
 )
 
 
-class PostgresDatabase:
+class PostgresDatabase(Columns):
     """A `Store` in PostgreSQL; reconnects after the server was away."""
 
     def __init__(self, url: str, layout: Layout, *, collection: bytes) -> None:
@@ -109,11 +109,6 @@ class PostgresDatabase:
         """Return all rows of a query."""
         with self._told():
             return self._live.execute(_translated(query), values, binary=True).fetchall()
-
-    def value(self, query: str, values: Sequence[Any] = ()) -> Any:
-        """Return the first column of the first row of a query; None if there is no row."""
-        found = self.rows(query, values)
-        return found[0][0] if found else None
 
     def fact(self, name: str) -> Any:
         """Return the value stored under a name; None if there is none."""
