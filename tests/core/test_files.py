@@ -1,4 +1,4 @@
-"""Folders forced to disk, where that can be done."""
+"""Files and folders forced to disk, where that can be done."""
 
 import os
 
@@ -35,3 +35,16 @@ def test_what_is_read_is_a_file(tmp_path):
     for name, reason in {"pipe": "a pipe or a device", "": "a folder", "x": "no such"}.items():
         with pytest.raises(DataError, match=reason):
             durable_files.require_file(tmp_path / name)
+
+
+def test_a_replaced_file_keeps_its_mode_and_nothing_is_left_beside_it(tmp_path):
+    path = tmp_path / "a.bin"
+    (tmp_path / ".a.bin.new").write_bytes(b"of a killed process")
+    durable_files.replace_file(path, b"one", mode=0o600)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"one", 0o600)
+    path.chmod(0o664)
+    durable_files.replace_file(path, b"two", mode=0o600)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o664)
+    with pytest.raises(TypeError):
+        durable_files.replace_file(path, None)
+    assert [each.name for each in tmp_path.iterdir()] == ["a.bin"]

@@ -17,14 +17,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.composition.composition import Composable
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.core.files import sync_folder
+from shuffledp.core.files import replace_file
 
 # A ledger of a million entries stays below; a larger file is no ledger.
 _MOST_BYTES = 1_000_000_000
@@ -204,25 +203,8 @@ def _replace(target: Path, ledger: Ledger) -> None:
     """Put a ledger in the place of the file, all or nothing, and on disk before this returns."""
     written = ledger.to_json_dict()
     text = json.dumps({**written, "checksum": _checksum(written)}, indent=1, allow_nan=False)
-    # Only the holder of the lock writes, so one name is enough; a killed program's file is removed.
-    name = target.parent / f".{target.name}.new"
     try:
-        name.unlink(missing_ok=True)
-        mode = target.stat().st_mode & 0o777 if target.exists() else None
-        try:
-            # Never readable by more people than the old file, not even for a moment.
-            opener = partial(os.open, mode=0o666 if mode is None else mode)
-            with open(name, "x", encoding="utf-8", opener=opener) as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            if mode is not None:
-                name.chmod(mode)
-            os.replace(name, target)  # noqa: PTH105 - the one that is atomic everywhere
-        finally:  # no temporary file is left, whatever happened
-            with contextlib.suppress(OSError):
-                name.unlink()
-        sync_folder(target.parent)
+        replace_file(target, f"{text}\n".encode(), mode=0o666)
     except OSError as error:
         raise _cannot_write(target, error) from error
 

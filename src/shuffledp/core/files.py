@@ -31,6 +31,25 @@ def write_new(path: Path, data: bytes, *, mode: int) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a file, or replace one and keep its mode: all or nothing, on disk when this returns.
+
+    One process at a time may write it: the file of a killed one is removed.
+    """
+    partial = path.with_name(f".{path.name}.new")
+    partial.unlink(missing_ok=True)
+    kept = path.stat().st_mode & 0o777 if path.exists() else None
+    try:
+        # Never readable by more people than the old file, not even for a moment.
+        write_new(partial, data, mode=mode if kept is None else kept)
+        if kept is not None:
+            partial.chmod(kept)
+        partial.replace(path)
+    finally:  # no temporary file is left, whatever happened
+        partial.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
 def require_file(path: Path) -> None:
     """Raise `DataError` unless there is a file of that name."""
     if not path.is_file():

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar, get_args
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.errors import DataError, ShuffledpError, telling
-from shuffledp.core.files import sync_folder, write_new
+from shuffledp.core.files import replace_file, sync_folder, write_new
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of
@@ -483,12 +483,3 @@ def _write_keys(folder: Path, keys: dict[int, MailKey]) -> None:
         destroy_key(folder, number)
         write_key(key_path(folder, number), key)
     sync_folder(folder)
-
-
-def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace the content of a file, all or nothing; on disk when this returns."""
-    partial = path.with_suffix(".part")
-    partial.unlink(missing_ok=True)
-    write_new(partial, data, mode=mode)
-    partial.replace(path)
-    sync_folder(path.parent)

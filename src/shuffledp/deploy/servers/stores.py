@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from shuffledp.core.errors import needing, telling
-from shuffledp.core.files import sync_folder
+from shuffledp.core.files import replace_file, sync_folder
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.servers.settings import replace_file
 
 if TYPE_CHECKING:
     from shuffledp.deploy.servers.postgres import PostgresDatabase
