@@ -183,6 +183,7 @@ def test_a_result_that_was_changed_is_refused(search, changed, message):
         (("6f6", "6f70"), "bytes|decode"),
         (("6f7161",), "1 prefixes, not 1 to most = 12 of 2 bytes"),
         (("ff70",), "decode"),
+        (("6fe6", "6ff0"), "no beginning of a text of up to max_bytes = 3"),
         (("6f70", "6f70"), "twice"),
     ],
 )

@@ -149,7 +149,12 @@ class HeavyHitters(question.Shares):
                 f"left has {len(prefixes):,} prefixes, not 1 to most = {self.most:,} of {size} "
                 "bytes: take those of the last result"
             )
-        extensions(prefixes, self._depth, 0)  # raises ValueError for bytes that are not UTF-8
+        longer = extensions(prefixes, self._depth, 1)  # ValueError for bytes that are not UTF-8
+        if not any(num_bytes(each) <= self.max_bytes for each in longer.tolist()):
+            raise ParameterError(
+                f"left has no beginning of a text of up to max_bytes = {self.max_bytes} bytes: "
+                "take the prefixes of the last result"
+            )
 
     @classmethod
     def from_json(cls, particulars: Any, labels: Iterable[str]) -> "HeavyHitters":
