@@ -1,7 +1,9 @@
 """All bounds side by side."""
 
+import copy
 import json
 import math
+import pickle
 from types import MappingProxyType
 
 import pytest
@@ -23,6 +25,12 @@ BASE = {"epsilon0": 1.0, "num_users": 10_000}
 
 def by_name(compared):
     return {each.method.name: each for each in compared.bounds}
+
+
+def test_a_comparison_can_be_pickled_and_copied():
+    compared = compare_scenario(Scenario(**BASE, delta=1e-6))
+    assert pickle.loads(pickle.dumps(compared)) == compared  # noqa: S301  # our own
+    assert copy.deepcopy(compared) == compared
 
 
 def planted(monkeypatch, enclose, violated=None, **changes):

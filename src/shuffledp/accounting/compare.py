@@ -91,6 +91,15 @@ class ComparedBound:
     standing: Standing
     reason: str = ""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Write the method's name in its place: a method holds functions, which cannot be."""
+        return _with_method, (self.method.name, self.value, self.standing, self.reason)
+
+
+def _with_method(name: str, *others: Any) -> ComparedBound:
+    """Return a compared bound from the name of its method."""
+    return ComparedBound(METHODS[name], *others)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundComparison(Frames):

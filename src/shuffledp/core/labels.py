@@ -56,7 +56,7 @@ def label_of(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float | np.floating):
         return str(value + 0.0).removesuffix(".0")  # + 0.0 turns -0.0 into 0.0
-    if isinstance(value, np.datetime64):
+    if isinstance(value, np.datetime64) and value.dtype != "M8[D]":  # a day is a date
         value = value.astype("M8[us]")
     if hasattr(value, "dtype") and hasattr(value, "item"):
         value = value.item()

@@ -210,6 +210,36 @@ def test_numpy_numbers_in_memory():
     assert codes_of(answers_from_values(np.array([2, 0, 2]), domain=range(3))) == [2, 0, 2]
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64", "category"])
+def test_large_numbers_of_pandas_beside_gaps(dtype):
+    numbers = [2**53 + 1, 2**53]
+    series = pd.Series([*numbers, None], dtype="Int64").astype(dtype)
+    assert codes_of(answers_from_values(series, domain=numbers, missing="drop")) == [0, 1]
+    floats = pd.DataFrame({"a": [2.0**60]})
+    with pytest.raises(DataError, match="2 dimensions"):
+        answers_from_values(floats)
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "m", "s", "ms", "us", "ns"])
+def test_times_of_every_unit(unit):
+    days = np.array(["2026-01-02", "2026-01-03"], dtype=f"datetime64[{unit}]")
+    assert codes_of(answers_from_values(days, domain=days)) == [0, 1]
+    series = pd.Series(days)
+    assert codes_of(answers_from_values(series, domain=series)) == [0, 1]
+
+
+def test_arrow_types_that_polars_does_not_know_are_refused():
+    class Unknown:
+        def __iter__(self):
+            return iter("ab")
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise pl.exceptions.ComputeError("the datatype is still not supported")
+
+    with pytest.raises(DataError, match="cannot read values: the datatype is still not"):
+        answers_from_values(Unknown())
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

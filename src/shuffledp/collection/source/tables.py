@@ -209,6 +209,10 @@ _NO_NUMBERS = {
 }
 
 
+# Types of NumPy and pandas that hold times, but no type of polars does.
+_COARSE_TIMES = ("datetime64[s]", "datetime64[m]", "datetime64[h]")
+
+
 def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
     """Return vectors in memory as an array, one row a user."""
     if isinstance(values, np.ma.MaskedArray):
@@ -441,9 +445,15 @@ def series_of(name: str, values: Any) -> "pl.Series":
     require_sequence("values", values)
     is_arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     if hasattr(values, "iloc") or type(values).__module__.split(".")[0] == "pandas":
-        values = np.asarray(values)  # a series, index or array of pandas: without pyarrow
+        array = np.asarray(values)  # a series, index or array of pandas: without pyarrow
+        is_cast = array.dtype == "f8" and getattr(values, "dtype", "f8") != "f8"  # it has gaps
+        is_rounded = is_cast and bool((np.abs(array) >= 2.0**53).any())
+        values = np.asarray(values, dtype=object) if is_rounded else array
     elif is_arrow:
-        values = pl.Series(name, values)
+        with reading("values"):
+            values = pl.Series(name, values)
+    if str(getattr(values, "dtype", "")) in _COARSE_TIMES:  # unknown to polars
+        values = values.astype("M8[ms]")
     if (num_axes := getattr(values, "ndim", 1)) != 1:
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # not an array, or one of objects
