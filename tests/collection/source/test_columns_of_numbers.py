@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from collection.source.opened import numbers_from_values, open_numbers
+from shuffledp import Columns, VectorMean
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.columns import Ball, Range
 from shuffledp.core.display import showing_values
@@ -250,6 +251,21 @@ def test_vectors_in_memory(make):
     rows = np.array([[0.1, 0.2], [0.3, 0.4]])
     table = numbers_from_values(make(rows), names=["a", "b"], limits=BALL, is_vector=True)
     assert values_of(table) == rows.tolist()
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
+def test_vectors_in_a_table_are_read_by_name(make):
+    ball = VectorMean(["a", "b"])
+    table = make({"b": [0.2, None, 0.4], "c": ["x", "y", "z"], "a": [0.1, 0.0, 0.3]})
+    assert values_of(ball.column(table, missing="drop")) == [[0.1, 0.2], [0.3, 0.4]]
+    with pytest.raises(DataError, match="values has no column 'd'"):
+        VectorMean(["a", "d"]).column(table)
+
+
+@pytest.mark.parametrize("question", [lambda: VectorMean([1, 2]), lambda: Columns({1: "ab"})])
+def test_names_of_columns_are_texts(question):
+    with pytest.raises(DomainError, match="= 1 is no text"):
+        question()
 
 
 @pytest.mark.parametrize(

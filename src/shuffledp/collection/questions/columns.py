@@ -49,7 +49,8 @@ class Columns(question.Shares):
     Raises
     ------
     DomainError
-        If a column has fewer than two answers, or an answer twice; if there are too many cells.
+        If a column has fewer than two answers, or an answer twice; if a name is no text, or there
+        are too many cells.
     ParameterError
         If there is no column, or a pair is not two different columns, or is given twice.
 
@@ -80,6 +81,7 @@ class Columns(question.Shares):
                 f"domains = {domains!r} names no answers: give the possible ones of each column, "
                 "such as {'age': ['young', 'old'], 'vote': ['yes', 'no']}"
             )
+        spelt.require_text("name in domains", *domains)
         listed = {
             name: question.checked_answers(domain, f"domain of column {name!r}")
             for name, domain in domains.items()

@@ -31,6 +31,8 @@ class VectorMean(question.Means):
     ------
     ParameterError
         If the bound is not positive, or there are fewer than two names.
+    DomainError
+        If a name is no text.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class VectorMean(question.Means):
     def __init__(self, names: Iterable[str], *, norm_bound: float = 1.0) -> None:
         spelt.require_list("names", names)
         names = tuple(names)
+        spelt.require_text("names", *names)
         if len(names) < 2 or len(set(names)) < len(names):
             raise ParameterError(
                 f"names = {names}: give two different ones; for a single column ask for a mean"

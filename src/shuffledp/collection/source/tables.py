@@ -179,7 +179,10 @@ def source_of_values(name: str, values: Iterable[object]) -> Source:
 
 
 def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
-    """Return vectors in memory as columns."""
+    """Return vectors in memory as columns; of a table whose columns have these names, by name."""
+    own = getattr(values, "column_names", getattr(values, "columns", ()))
+    if not {*names}.isdisjoint(own):
+        return source_of_columns(values, names)
     array = rows_of_numbers(values, names)
     frame = pl.DataFrame({name: array[:, place] for place, name in enumerate(names)}).lazy()
     return Source(frame, tuple(names), "values")
