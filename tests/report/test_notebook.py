@@ -51,6 +51,12 @@ def test_the_notebook_escapes_labels_and_warnings(make_result):
     assert "What the reports reveal." in html
 
 
+def test_answers_called_like_symbols_stay_as_they_are(make_result):
+    result = make_result(["delta", "omicron"])
+    assert "frequencies: delta, " in notebook_html(result)
+    assert "frequencies: delta, " in reports.page_html(result)
+
+
 def test_long_domains_are_cut_and_say_so(make_result):
     result = make_result([f"answer {i}" for i in range(25)], num_users=10**6)
     assert "and 5 more" in notebook_html(result)

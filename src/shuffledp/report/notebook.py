@@ -14,7 +14,7 @@ from shuffledp.core.frames import Frames
 from shuffledp.core.shown import Shown
 from shuffledp.report import dummies, wording
 from shuffledp.report import plan as plan_words
-from shuffledp.report.formatting import brief, given, rounded, shorten
+from shuffledp.report.formatting import brief, given, literal, rounded, shorten
 from shuffledp.report.page import render
 from shuffledp.report.run import further_tables
 from shuffledp.report.statement import SIMULATION_WARNING, headline, privacy_statement
@@ -66,7 +66,7 @@ def _(subject: Result) -> str:
     statement = privacy_statement(subject)
     headings, rows = _cells(subject)
     return _fragment(
-        wording.finding(subject),
+        literal(wording.finding(subject)),
         [*_quantile_lines(subject), statement.headline, _summary(subject)],
         headings,
         rows[:_MOST_ROWS],
