@@ -42,6 +42,11 @@ def test_users_that_are_drawn():
     assert releases(epsilon0=1.0, num_users=1000, participation=0.25) == coins * 1
 
 
+def test_no_more_users_are_drawn_than_there_are():
+    with pytest.raises(ParameterError, match="sampled = 11 is above num_users = 10"):
+        releases(epsilon0=1.0, num_users=10, sampled=11)
+
+
 def test_only_honest_users_count():
     honest = accounting.ShuffledRelease(epsilon0=1.0, num_users=899)
     assert releases(epsilon0=1.0, num_users=999, honest_fraction=0.9) == honest * 1

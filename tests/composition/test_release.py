@@ -137,8 +137,14 @@ def test_honest_users_are_rounded_down_from_the_decimal(users, percent):
 
 @pytest.mark.parametrize(("users", "fraction"), [(0, 0.5), (10, 0.0), (10, 1.1), (10, math.nan)])
 def test_impossible_shares_are_refused(users, fraction):
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError, match=r"below 1|not in \(0, 1\]|not finite"):
         honest_users(users, fraction)
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.1])
+def test_impossible_chances_are_refused(chance):
+    with pytest.raises(ParameterError, match=r"participation = .* is not in \(0, 1\]"):
+        ShuffledRelease(num_users=10, epsilon0=1.0, participation=chance)
 
 
 BARE = LocalProfile(epsilon0=math.inf, family="k-rr", domain_size=2)

@@ -235,6 +235,10 @@ class Terms:
                 "least j of the m drawn, give sampled = j and num_users = j h / m, rounded down"
             )
         batch = require_at_least("sampled", self.sampled, 1)
+        if batch > honest:
+            raise ParameterError(
+                f"sampled = {batch} is above num_users = {honest}: give at most that"
+            )
         return ShuffledRelease(num_users=batch, sampled_from=honest, **how) * times
 
     def law(self) -> LocalProfile:

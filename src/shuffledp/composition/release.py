@@ -237,9 +237,9 @@ class ShuffledRelease(Composable):
         law = self.profile or LocalProfile(epsilon0=self.epsilon0 or 0.0)
         channel = law.channel if law.family is RandomizerFamily.OTHER else None
         checks.set_fields(self, profile=law, law=law, epsilon0=law.epsilon0, _channel=channel)
-        chance = checks.require_positive("participation", self.participation)
-        if chance > 1.0:
-            raise ParameterError(f"participation = {chance} is above 1: it is a probability")
+        chance = checks.require_finite("participation", self.participation)
+        if not 0.0 < chance <= 1.0:
+            raise ParameterError(f"participation = {chance} is not in (0, 1]: it is a probability")
         checks.set_fields(self, participation=chance)
         if self.sampled_from is not None:
             if chance < 1.0:
@@ -443,14 +443,14 @@ def honest_users(num_users: int, fraction: float) -> int:
     29
     """
     users = checks.require_at_least("num_users", num_users, 1)
-    share = checks.require_positive("fraction", fraction)
-    if share > 1.0:
-        raise ParameterError(f"fraction = {share} is above 1: give the honest share, as in 0.9")
+    share = checks.require_finite("honest_fraction", fraction)
+    if not 0.0 < share <= 1.0:
+        raise ParameterError(f"honest_fraction = {share} is not in (0, 1]: give a share, as in 0.9")
     honest = math.floor(users * Fraction(repr(share)))
     if honest < 1:
         raise ParameterError(
-            f"fraction = {share} of num_users = {users} leaves no honest user, and nothing hides "
-            "the victim: account for num_users = 1"
+            f"honest_fraction = {share} of num_users = {users} leaves no honest user, and "
+            "nothing hides the victim: account for num_users = 1"
         )
     return honest
 
