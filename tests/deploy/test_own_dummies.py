@@ -178,8 +178,10 @@ class TestTask:
         assert Task.decode(TASK.encode()) == TASK
 
     def test_where_delta_cannot_pay_for_the_slots_dummies_count_for_nothing(self):
-        tiny = replace(NOISY, delta="1e-35", epsilon="1.9")
-        assert guarantee_for(NOISY.asked.randomizer.profile, 20, delta=1e-35).epsilon_upper > 1.9
+        law, many = NOISY.asked.randomizer.profile, DummyLaw.from_text("poisson:20")
+        tiny = replace(NOISY, delta="1e-35", epsilon="1.9", dummies=many)
+        assert guarantee_for(law, 20, delta=1e-35).epsilon_upper > 1.9
+        assert guarantee_for(law, 20, epsilon=1.9, dummies=many).delta_upper < 1e-35
         assert tiny.guarantee() == tiny.without_dummies()
         assert not tiny.keeps(20)
 

@@ -1,6 +1,7 @@
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -82,10 +83,15 @@ class TestAccount:
         assert guarantee_for(law.profile, 5, delta=0.1).epsilon_upper == 0.0
         assert law.bin_error(0, 0.5, 10) == math.inf
 
+    def test_the_loss_is_that_of_the_worst_part(self):
+        law = SampledParts(sizes=(2, 2**31), epsilon0=1.0)  # a large domain has a coarse grid
+        losses = [level.epsilon0 for level in law.levels]
+        assert min(losses) < max(losses) == law.epsilon0 <= 1.0
+
     def test_messages_have_the_loss_asked_for_at_most(self):
-        law = AllParts(sizes=(2, 3, 5), epsilon0=1.0)
-        assert math.fsum(each.epsilon0 for each in law.profiles) <= 1.0
-        assert law.profile.epsilon0 == 1.0
+        law = AllParts(sizes=(2, 3, 5, 2, 2, 2, 2), epsilon0=0.3)  # the double 0.3 / 7 is too large
+        assert sum(Fraction(each.epsilon0) for each in law.profiles) <= Fraction(0.3)
+        assert law.profile.epsilon0 == 0.3
 
 
 class TestDraws:
@@ -174,8 +180,11 @@ class TestEstimates:
         errors = [law.bin_error(part, 0.0, num_users, dummies) for part in (0, 0, 1, 1, 1)]
         assert found.standard_error == pytest.approx(errors, rel=1e-3)
         assert found.is_simultaneous
-        with pytest.raises(DataError, match="check num_users"):
-            law.estimate(replace(counts, num_reports=num_users * 4))
+        # Five intervals that hold together with 0.95 hold with 0.99 each: 2.576 standard errors.
+        assert found.upper - found.lower == pytest.approx(5.152 * found.standard_error, rel=0.01)
+        for wrong in (num_users * 4, num_users * 2 + 1):
+            with pytest.raises(DataError, match="check num_users"):
+                law.estimate(replace(counts, num_reports=wrong))
 
     def test_too_few_users_for_the_parts(self):
         law = SampledParts(sizes=(2,) * 30, epsilon0=1.0)
