@@ -198,7 +198,7 @@ def test_prefixes_with_which_no_text_begins(search, left, words):
     [
         ({"num_epochs": 2}, "num_epochs = 2 parts the devices"),
         ({"min_batch": 299}, "too small for 3 rounds of 100"),
-        ({"honest_ppm": 10_000}, "give min_batch = 30,000"),
+        ({"honest_ppm": 7_000}, "give min_batch = 42,858"),  # 300 / 0.007 = 42,857.1
     ],
 )
 def test_tasks_whose_devices_would_not_hide_each_other(changes, words):

@@ -43,6 +43,8 @@ def test_the_guarantee_counts_honest_reports_and_a_lower_promise_is_refused():
     found = TASK.guarantee()
     assert TASK.num_honest == 9_000
     assert [TASK.most_dishonest(number) for number in (0, 1, 10, 11)] == [0, 1, 1, 2]
+    hidden = [TASK.most_hidden(10, num_junk=junk, num_opened=100) for junk in (0, 10, 11)]
+    assert hidden == [10, 0, 9]  # at last a tenth of the 89 others, rounded up
     law = TASK.asked.randomizer.profile
     assert found.epsilon == account(law, num_users=9_000, delta=1e-8).epsilon
     assert TASK.guarantee(20_000).epsilon_upper < found.epsilon_upper
@@ -203,6 +205,8 @@ class TestDummies:
         assert self.TASK.without_dummies(10**4).epsilon_upper < 0.5
         with pytest.raises(ProtocolError, match="give dummies of a larger scale"):
             make_task(dummies=self.LAW, min_batch=1, epsilon="0.5", delta="8e-7").check()
+        least = make_task(dummies=self.LAW, min_batch=10**6, epsilon="0.5", delta="8e-7")
+        assert not least.keeps(10**6)  # a crowd would hide a report, but it may lie
         assert self.TASK.release(10**6).num_users == 1
 
     def test_answers_without_noise_need_them(self):
