@@ -173,6 +173,8 @@ def test_simultaneous_over_all_bins_of_the_last_round(plan):
     assert estimates.num_compared == last.num_bins > len(estimates.frequency)
     expected = NormalDist().inv_cdf(1.0 - 0.025 / last.num_bins)
     assert estimates.quantile == pytest.approx(expected)
+    widths = (estimates.upper - estimates.lower) / estimates.standard_error
+    assert widths == pytest.approx(2.0 * expected, rel=0.05)
 
 
 # ---------------------------------------------------------------- a whole run

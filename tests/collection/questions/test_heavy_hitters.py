@@ -1,10 +1,14 @@
+import math
+
 import numpy as np
 import pytest
 
 import shuffledp as sdp
 from shuffledp.collection.questions.prefixes import codes, extensions
+from shuffledp.collection.questions.rounds import DrawnRound
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
 from shuffledp.core.profile import RandomizerFamily
+from shuffledp.core.reports import Counts
 
 
 def table_of(*texts):
@@ -105,6 +109,15 @@ def test_nothing_of_a_single_histogram_but_its_blanket_is_accounted():
         assert (law.name, law.profile.family) == (name, RandomizerFamily.OTHER)
         assert law.profile.blanket == law.base.profile.blanket != ()
         assert (law.profile.attack, law.profile.channel) == ((), None)
+
+
+def test_a_device_moves_a_share_as_one_of_those_with_a_part_in_the_round():
+    asked = sdp.HeavyHitters(max_bytes=3, most=12, bits=8)
+    law = DrawnRound(asked.candidates()["k-rr"](2.0).base)
+    support = np.array([300, *[0] * (asked.num_bins - 1), 700])  # of whom 700 have no part
+    counts = Counts(support=support, num_reports=1_000, fingerprint=law.fingerprint)
+    influence = 1.0 + asked.num_bins / math.expm1(2.0)  # 1 / (p - q)
+    assert asked.shift_by_one(law, 1_000, counts) == pytest.approx(influence / 300, rel=1e-9)
 
 
 def test_estimates_need_all_rounds():
