@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import shuffledp
+from shuffledp.cli import console
 from shuffledp.cli.console import say, stages
 
 
@@ -25,6 +26,27 @@ from shuffledp.cli.console import say, stages
 def test_arguments_are_printed_as_options(capsys, message, printed):
     say("error", message)
     assert capsys.readouterr().err == f"error: {printed}\n"
+
+
+@pytest.mark.parametrize(
+    ("refused", "message", "printed"),
+    [
+        ("missing=", "a row (empty): pass missing='drop' to leave it out", "a row (empty)"),
+        ("domain=[", "2 rows: add it to domain=[...], or pass other=True", "2 rows"),
+    ],
+)
+def test_advice_that_a_command_does_not_take_is_left_out(
+    capsys, monkeypatch, refused, message, printed
+):
+    monkeypatch.setattr(console, "refused", [refused])
+    say("error", message)
+    assert capsys.readouterr().err == f"error: {printed}: correct the table\n"
+
+
+def test_one_advice_of_two_remains(capsys, monkeypatch):
+    monkeypatch.setattr(console, "refused", ["missing='drop'"])
+    say("error", "a row: pass missing='drop' to leave them out, or missing='category' to count it")
+    assert capsys.readouterr().err == "error: a row: pass --missing category to count it\n"
 
 
 class Bar:

@@ -9,7 +9,7 @@ from deploy.roles import SMALL, at
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.client import Client
-from shuffledp.deploy.remote import fetch_keys
+from shuffledp.deploy.remote import fetch_keys, send_values
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 
@@ -61,3 +61,9 @@ def test_a_list_for_one_device_alone_is_seen_by_asking_both_servers():
     assert agreed(one, lists(1)[0]) == one
     with pytest.raises(ProtocolError, match="serials 1 and 2"):
         agreed(one, two)
+
+
+def test_a_fleet_after_the_last_epoch_is_told_so_before_the_keys_are_asked_for():
+    task = make_task(**SMALL)
+    with pytest.raises(DataError, match="the task is over"):
+        send_values(task, [], num_values=0, now=lambda: at(10_000))

@@ -29,7 +29,8 @@ def run(survey, *arguments, alpha="1"):
     attack.main(
         [
             str(survey), "--column", "answer", "--epsilon0", "1.5",
-            *(QUICK[2:] if "--trials" in arguments else QUICK),
+            *([] if "--trials" in arguments else QUICK[:2]),
+            *([] if "gaussian-process" in arguments else QUICK[2:]),
             *(["--alpha", alpha] if alpha else []), *arguments,
         ],
         standalone_mode=False,
@@ -110,3 +111,9 @@ def test_noise_on_places_is_attacked_in_the_same_way(survey, capsys):
     assert "noise     b = " in shown
     assert "(cells of a grid)" in shown
     assert shown.count("within groups") == 2
+
+
+@pytest.mark.parametrize("option", ["--privileged", "--resamplings"])
+def test_options_of_the_other_attack_are_refused(survey, option):
+    with pytest.raises(click.UsageError, match=f"{option} is for the majority vote"):
+        run(survey, *BY_PLACE, "--attack", "gaussian-process", option, "5")

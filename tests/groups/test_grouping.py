@@ -343,3 +343,12 @@ def test_what_groups_are_formed_by_is_public():
 
 def test_coordinates_are_floats(survey):
     assert Grouping(by=("age",), radius=1).open(survey).coordinates.dtype == np.float64
+
+
+def test_a_person_in_no_group_is_named_by_the_id(tmp_path):
+    people = write(tmp_path / "people.csv", "id,answer\nanna,yes\nbert,no\ndora,no\n")
+    grouping = Grouping(
+        groups_file=write(tmp_path / "g.csv", "group,member\n1,anna\n1,bert\n"), id_column="id"
+    )
+    with pytest.raises(ParameterError, match="1 person of 3 is in no group, the first is dora"):
+        grouping.open(people)

@@ -10,7 +10,16 @@ import click
 
 import shuffledp as sdp
 from shuffledp.cli import console
-from shuffledp.cli.options import DECIMAL, JSON, PATH, READING, cli, options, take_reading
+from shuffledp.cli.options import (
+    DECIMAL,
+    JSON,
+    PATH,
+    READING,
+    cli,
+    flags_given,
+    options,
+    take_reading,
+)
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
 
@@ -153,6 +162,8 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
             results += adversaries.attack_by_gaussian_process(survey, *compared, **how)
         return results
 
+    if name == "gaussian-process" and (unread := flags_given({"privileged", "resamplings"})):
+        raise click.UsageError(f"{unread[0]} is for the majority vote: leave it out")
     asked["privileged"] = asked["privileged"] or ()
     _simulate(table, asked, attacked)
 

@@ -19,6 +19,7 @@ import click
 
 import shuffledp as sdp
 from shuffledp._version import __version__
+from shuffledp.cli import console
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.display import showing_values
 from shuffledp.core.errors import MissingPackageError, ParameterError
@@ -62,7 +63,12 @@ class _Command(click.Command):
             is_single = isinstance(each, click.Option) and not (each.multiple or each.is_flag)
             if is_single and given.count(each) > 1:
                 raise click.UsageError(f"{each.opts[0]} is given twice: give it once", ctx)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        advised = {"missing": "=", "domain": "=[", "other": "=", "clip": "=", "truncate": "="}
+        console.refused[:] = [name + end for name, end in advised.items() if name not in ctx.params]
+        if ctx.params.get("shuffler", "uniform") != "uniform":
+            console.refused.append("missing='drop'")
+        return rest
 
 
 class _Group(click.Group):

@@ -445,12 +445,15 @@ def honest_users(num_users: int, fraction: float) -> int:
     users = checks.require_at_least("num_users", num_users, 1)
     share = checks.require_finite("honest_fraction", fraction)
     if not 0.0 < share <= 1.0:
-        raise ParameterError(f"honest_fraction = {share} is not in (0, 1]: give a share, as in 0.9")
+        raise ParameterError(
+            f"honest_fraction = {share} is not in (0, 1]: give the share of users who are honest "
+            "for certain, as in 0.9"
+        )
     honest = math.floor(users * Fraction(repr(share)))
     if honest < 1:
         raise ParameterError(
-            f"honest_fraction = {share} of num_users = {users} leaves no honest user, and "
-            "nothing hides the victim: account for num_users = 1"
+            f"honest_fraction = {share} leaves no honest user, and nothing hides the victim: give "
+            "a larger one, or account for num_users = 1"
         )
     return honest
 

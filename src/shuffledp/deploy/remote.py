@@ -133,6 +133,8 @@ def send_values(
     asked, task_id, num_slots = task.asked, task.task_id, task.num_slots
     entropy = Entropy.from_operating_system()
     at_once = messages.most_reports(*task.sizes)
+    if task.epoch_at(now()) is None:  # before the keys, which end with the task
+        raise DataError(task.state_at(now()))
     counts, done = dict.fromkeys((each.name.lower() for each in Answer), 0), 0
     with (
         Server(task, task.shuffler_url, "shuffler") as shuffler,

@@ -220,7 +220,7 @@ def _require_informative(support_probabilities: tuple[float, float]) -> tuple[fl
     p, q = support_probabilities
     if not 0.0 <= q < p <= 1.0:
         raise ParameterError(
-            f"support_probabilities = ({p}, {q}) are not 0 <= q < p <= 1: where both are equal the "
-            "reports say nothing about the values; use a randomizer with a larger epsilon0"
+            "the reports say nothing about the values: use a larger epsilon0 "
+            f"(support_probabilities = ({p}, {q}) are not 0 <= q < p <= 1)"
         )
     return p, q

@@ -19,7 +19,7 @@ error, and never lacks a person within it: errors are on the side that hides mor
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple, SupportsFloat, SupportsIndex
@@ -130,8 +130,13 @@ def count_of(number: int, singular: str, plural: str) -> str:
     return f"{number:,} {singular if number == 1 else plural}"
 
 
-def groups_of_sets(sets: Iterable[Iterable[SupportsIndex]], *, num_users: SupportsIndex) -> Rows:
-    """Return the given groups, each once, in order of first appearance."""
+def groups_of_sets(
+    sets: Iterable[Iterable[SupportsIndex]],
+    *,
+    num_users: SupportsIndex,
+    ids: Sequence[str] | None = None,
+) -> Rows:
+    """Return the given groups, each once, in order of first appearance; ids are for messages."""
     number, total = require_users(num_users), 0
     blocks: list[NDArray[np.int32]] = []
     is_covered = np.zeros(number, dtype=bool)
@@ -143,9 +148,10 @@ def groups_of_sets(sets: Iterable[Iterable[SupportsIndex]], *, num_users: Suppor
     missing = np.flatnonzero(~is_covered)
     if missing.size:
         verb = "is" if missing.size == 1 else "are"
+        first = missing[0] if ids is None else ids[missing[0]]
         raise ParameterError(
             f"{count_of(missing.size, 'person', 'people')} of {number:,} {verb} in no group, the "
-            f"first is {missing[0]}: put them in a group, if need be of their own"
+            f"first is {first}: put them in a group, if need be of their own"
         )
     starts = starts_of(np.array([block.size for block in blocks], dtype=np.int64))
     return distinct_rows(Rows(number, starts, np.concatenate(blocks), None))

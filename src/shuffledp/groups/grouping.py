@@ -17,7 +17,7 @@ from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import ColumnOrderWarning, DataError, ParameterError
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.group_rows import first_fault, require_metric
+from shuffledp.groups.group_rows import first_fault, groups_of_sets, require_metric
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler
 
@@ -238,7 +238,8 @@ class Grouping:
         if self.graph is not None:
             edges = edge_files.read_edges(self.graph, ids)
             return Groups.from_graph(edges, num_users=users, hops=self.hops)
-        return Groups.from_sets(read_groups(self.groups_file or "", ids), num_users=users)
+        sets = read_groups(self.groups_file or "", ids)
+        return Groups(**groups_of_sets(sets, num_users=users, ids=ids)._asdict())
 
 
 def _distance(radius: float | str, metric: str) -> float:

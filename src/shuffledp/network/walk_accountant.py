@@ -365,8 +365,9 @@ def _require_mixing(graph: Graph, laziness: float) -> None:
         )
     if graph.num_isolated:
         raise ParameterError(
-            f"{graph.num_isolated:,} of {graph.num_users:,} users have no neighbour, so their "
-            "reports cannot move: take the largest component, or leave them out"
+            f"{graph.num_isolated:,} of {graph.num_users:,} users have no neighbour, the first is "
+            f"{graph.name_of(int(graph.degrees.argmin()))}, so their reports cannot move: take the "
+            "largest component, or leave them out"
         )
     if graph.num_components > 1:
         raise ParameterError(

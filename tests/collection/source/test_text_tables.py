@@ -79,7 +79,7 @@ def test_no_header(tmp_path):
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
     path = write(tmp_path / "a.csv", "answer,answer\nyes,no\nno,no\n")
-    with pytest.raises(DataError, match=r"a\.csv has two columns called 'answer': rename"):
+    with pytest.raises(DataError, match=r"a\.csv has two columns called 'answer': name each"):
         codes(path)
     assert open_table(path, "column_1", domain=["no", "yes", "answer"], header=False).num_users == 3
 

@@ -173,7 +173,7 @@ ATTACK = [
     f"{ATTACKED} --groups-by age --group-size 20 --alpha 4 --attack majority-vote"
     " --shuffler displacement",
     f"{ATTACKED} --groups-by lat,lon --metric haversine --radius 900m --alpha 4"
-    " --attack gaussian-process --resamplings 2",
+    " --attack gaussian-process",
 ]
 LEARN = [
     f"{ATTACKED} --groups-by age --radius 1 --alpha 4 --attack-radius 3",

@@ -196,7 +196,7 @@ def numbers(
             values[is_outside] = limits.clip(values[is_outside])
         return values if is_vector else values[:, 0], is_missing, is_bad, is_outside & (not clip)
 
-    remedy = "write numbers like 12.5, and leave unknown ones empty"
+    remedy = "write numbers like 12.5, and name texts for unknown ones with missing_texts=[...]"
     wider = "state wider limits, or pass clip=True to move them to the nearest value inside"
     return survey(
         source,

@@ -111,7 +111,7 @@ def unknown_label(
     if ids is None:
         return DataError(
             f"{counted} name somebody by what is no whole number, such as {label!r}: number people "
-            "by their row, from 0, or say which column holds their identifiers"
+            "by their row, from 0, or say which column holds their identifiers, with id_column=..."
         )
     return DataError(
         f"{counted} name somebody who is not in the survey, such as {label!r}: look for another "

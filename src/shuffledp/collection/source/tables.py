@@ -282,7 +282,7 @@ _NO_PARQUET = "it is no complete Parquet file (truncated, or another format)"
 _READING_ERRORS = {
     "end with par1": _NO_PARQUET,
     "header and footer": _NO_PARQUET,
-    "utf-8": "it is not text in UTF-8; convert it (for example with iconv) and try again",
+    "utf-8": "it is not text in UTF-8; save it as CSV in UTF-8, or convert it with iconv",
     "more fields": "a row has more fields than the header; quote values that contain the separator",
     "could not parse": (_UNCLOSED := "a row cannot be parsed; look for a lone quotation mark"),
     "csv malformed": _UNCLOSED,
@@ -316,7 +316,7 @@ def scan(path: Path) -> "pl.LazyFrame":
     if path.suffix.lower() in PARQUET:
         return pl.scan_parquet(path, glob=False)
     known = ", ".join((*TEXT, *PARQUET))
-    raise DataError(f"cannot read {path}: its name ends in none of {known}; convert or rename it")
+    raise DataError(f"cannot read {path}: its name ends in none of {known}; save it as one")
 
 
 def open_text(
@@ -338,7 +338,8 @@ def open_text(
         separator = "\t" if is_tsv else max(_SEPARATORS, key=partial(_num_fields, path, content))
     names = next(_records(path, content, separator), [])
     if header and (repeated := [name for name in names if names.count(name) > 1]):
-        raise DataError(f"{origin} has two columns called {repeated[0]!r}: rename one of them")
+        what = f"{origin} has two columns called {repeated[0]!r}"
+        raise DataError(f"{what}: name each of them in the first line, above the values")
     frame = pl.scan_csv(
         path if content is None else io.BytesIO(content),
         separator=separator,

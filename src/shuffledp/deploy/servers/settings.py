@@ -141,7 +141,8 @@ def _written(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"cannot read {path}: {reason}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
