@@ -191,7 +191,8 @@ def _plan_lines(plan: Plan) -> list[str]:
 
 def _summary(result: Result) -> str:
     """Return the run on one line."""
-    local, added = f"epsilon0 = {result.randomizer.epsilon0:.4g}", f"{result.num_dummies:,} dummies"
+    loss = float(rounded(result.randomizer.epsilon0, up=True))
+    local, added = f"epsilon0 = {given(loss)}", f"{result.num_dummies:,} dummies"
     if math.isinf(result.randomizer.epsilon0):
         local = wording.local_loss(result.randomizer.profile)
     return (

@@ -189,7 +189,7 @@ class ShuffleWords:
     #: Treatment of the randomized answers, for a notice to participants.
     notice: str = (
         "The randomized answers of all participants are mixed before anyone looks at them, and "
-        "nothing is kept that tells whose is whose."
+        "no list is kept of which is whose."
     )
     #: Clause about the treatment of the reports.
     done: str = "a shuffler removed who said what"

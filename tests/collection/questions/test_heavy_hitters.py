@@ -33,10 +33,11 @@ def test_a_text_outside_is_in_no_bin(step):
 def test_a_prefix_has_a_text_of_the_asked_length(bits):
     asked = sdp.HeavyHitters(max_bytes=2, most=9, bits=bits)
     assert (bits == 16) == (asked.num_rounds == 1)
+    left = [b""]
     for number in range(asked.num_rounds):
-        left = asked.bins_of([b""] if number == 0 else left, number)
-        assert left.size and not any(each >= b"\xe0" for each in left.tolist())  # of three bytes
-        left = left[[0, -1]]
+        bins = asked.bins_of(left, number).tolist()
+        assert b"" < max(bins) < b"\xe0"  # of three bytes
+        left = [bins[0], bins[-1]]
 
 
 @pytest.mark.parametrize(
