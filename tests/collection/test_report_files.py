@@ -264,10 +264,28 @@ def test_what_is_no_parquet_is_refused(tmp_path):
         open_reports(tmp_path / "a.parquet")
 
 
-def test_a_folder_that_is_missing_is_an_output_error(tmp_path):
+def test_a_folder_that_cannot_be_is_an_output_error(tmp_path):
     randomizer, reports = randomized(KINDS["frequencies"], "k-rr")
+    (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="cannot write"):
-        write_reports(tmp_path / "absent" / "a.parquet", [reports], randomizer)
+        write_reports(tmp_path / "file" / "a.parquet", [reports], randomizer)
+
+
+def test_an_interruption_leaves_the_older_file_and_no_other(tmp_path, monkeypatch):
+    randomizer, reports = randomized(KINDS["frequencies"], "k-rr")
+    path = tmp_path / "a.parquet"
+    write_reports(path, [reports], randomizer)
+    whole = path.read_bytes()
+
+    def half(_frame, target, **_how):
+        target.write_bytes(whole[:100])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pl.LazyFrame, "sink_parquet", half)
+    with pytest.raises(KeyboardInterrupt):
+        write_reports(path, [reports], randomizer)
+    assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
+    assert path.read_bytes() == whole
 
 
 def test_only_randomized_response_writes_labels(tmp_path):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from shuffledp._version import __version__
-from shuffledp.collection.output import writing
+from shuffledp.collection.output import whole_file
 from shuffledp.collection.plan import Plan
 from shuffledp.collection.source import tables
 from shuffledp.core.entropy import Entropy
@@ -92,7 +92,7 @@ def write_reports(
     Parameters
     ----------
     path : path
-        The file; replaced if it exists.
+        The file; replaced in one step if it exists, once all reports are written.
     stream : iterable of Reports
         At least one block.
     randomizer : LocalRandomizer
@@ -109,7 +109,7 @@ def write_reports(
     DataError
         If there is no block.
     OutputError
-        If the file cannot be written.
+        If the file cannot be written; then, and after an interruption, an older one stays.
 
     Examples
     --------
@@ -131,9 +131,9 @@ def write_reports(
         raise DataError("there are no reports to write: randomize at least one value")
     facts = facts_of(randomizer, labels, collected_by)
     facts |= {} if num_users is None else {"num_users": num_users}
-    with writing(Path(path)):
+    with whole_file(path) as partial:
         source = register_io_source(lambda *_: chain([first], made), schema=first.schema)
-        source.sink_parquet(Path(path), metadata={METADATA_KEY: json.dumps(facts)})
+        source.sink_parquet(partial, metadata={METADATA_KEY: json.dumps(facts)})
 
 
 def facts_of(
