@@ -260,6 +260,8 @@ def test_vectors_in_a_table_are_read_by_name(make):
     assert values_of(ball.column(table, missing="drop")) == [[0.1, 0.2], [0.3, 0.4]]
     with pytest.raises(DataError, match="values has no column 'd'"):
         VectorMean(["a", "d"]).column(table)
+    with pytest.raises(DataError, match="values"):  # and no warning of polars
+        ball.column(pl.LazyFrame({"a": [0.1], "b": [0.2]}))
 
 
 @pytest.mark.parametrize("question", [lambda: VectorMean([1, 2]), lambda: Columns({1: "ab"})])

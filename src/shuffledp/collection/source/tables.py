@@ -180,7 +180,9 @@ def source_of_values(name: str, values: Iterable[object]) -> Source:
 
 def source_of_vectors(values: Any, names: Sequence[str]) -> Source:
     """Return vectors in memory as columns; of a table whose columns have these names, by name."""
-    own = getattr(values, "column_names", getattr(values, "columns", ()))
+    own: Any = ()
+    if hasattr(values, "shape"):  # lazy frames have none, and warn if they are asked for columns
+        own = getattr(values, "column_names", getattr(values, "columns", ()))
     if not {*names}.isdisjoint(own):
         return source_of_columns(values, names)
     array = rows_of_numbers(values, names)
