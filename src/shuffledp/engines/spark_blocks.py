@@ -132,7 +132,7 @@ def _names(
         raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
     names = plan.question.table_columns or ((column,) if column else ())
     if not names:
-        raise ParameterError("column is missing: name the column with the values")
+        raise ParameterError("column is missing: name the column with the values, column=...")
     for name in (id_column, *names):
         if name not in frame.columns:
             shown = ", ".join(frame.columns)

@@ -14,9 +14,11 @@ from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer_server import open_analyzer
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.settings import (
+    ShufflerSettings,
     destroy_key,
     keys_of,
     read_list,
+    read_task,
     rotate,
     sealing_keys,
     write_task,
@@ -237,3 +239,14 @@ def test_a_task_is_written_whole_or_not_at_all(make, tmp_path, monkeypatch):
     with pytest.raises(OutputError, match=r"cannot write .*other: No space"):
         write_task(tmp_path / "other", task, Ed25519PrivateKey.generate(), **how)
     assert not (tmp_path / "other").exists()
+
+
+def test_the_folder_of_a_task_is_read_too(make):
+    task, settings, _ = make()
+    assert read_task(settings.task.parent) == task
+
+
+def test_a_missing_file_of_settings_is_named_once(tmp_path):
+    with pytest.raises(DataError) as caught:
+        ShufflerSettings.read(tmp_path / "a.toml")
+    assert str(caught.value).count("a.toml") == 1

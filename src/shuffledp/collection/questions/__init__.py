@@ -134,7 +134,7 @@ def open_column(  # noqa: PLR0913  # one keyword an option
         if column is not None and hasattr(question, "by"):
             names = question.by, column
     elif column is None:
-        raise ParameterError("column is missing: name the column with the values")
+        raise ParameterError("column is missing: name the column with the values, column=...")
     else:
         names = (column,)
     if weight in names or (weight is None and most_weight is not None):

@@ -64,8 +64,7 @@ def serve_survey(
     owner: str = "",
 ) -> None:
     """Serve the survey page of tasks, files or folders with a task.bin, until told to end."""
-    paths = (each / "task.bin" if each.is_dir() else each for each in tasks)
-    survey = Survey(tasks=tuple(map(read_task, paths)), title=title, owner=owner)
+    survey = Survey(tasks=tuple(map(read_task, tasks)), title=title, owner=owner)
     serve(survey_app(survey), on_ready, listen)
 
 
