@@ -225,6 +225,22 @@ def test_junk_uses_up_the_dishonest_share(tmp_path, ppm, num_junk, num_honest):
     assert (opened and opened.guarantee.num_users) == num_honest
 
 
+def test_records_under_a_lost_key_may_be_honest_and_use_up_nothing(tmp_path):
+    task = make_task(**SMALL | {"min_batch": 60, "honest_ppm": 600_000, "epsilon": "2.4"})
+    data = batch_of(
+        task,
+        [record(b"\0", task) for _ in range(190)]
+        + [under_new(b"\1", task) for _ in range(190)]
+        + [noise(number) for number in range(10)],
+    )
+    for place, keys in (("both", BOTH_KEYS), ("one", {OLD: BOTH_KEYS[OLD]})):
+        (tmp_path / place).mkdir()
+        with analyzer_for(task, tmp_path / place, opening_keys=keys, database=None) as analyzer:
+            opened = analyzer.take(data)
+        # 390 less 60 % may be dishonest, ten of them junk, and all others may be under the old key.
+        assert opened.num_honest == 190 - (390 - 234 - 10)
+
+
 def test_one_strangers_junk_loses_nobodys_report(tmp_path):
     """299 and one that is none, in three epochs, then a batch that is enough by itself."""
     task = make_task(**SMALL | {"min_batch": 300, "epsilon": "0.92"})

@@ -172,7 +172,7 @@ class Analyzer(Keeper):
                 raise Fault.SHUFFLER.error(f"{what}many devices each part is of")
             fresh = self._fresh(batch)
             texts, num_unopened = self._texts(fresh)
-            own = self._parts(batch, texts, num_unopened)
+            own = self._parts(batch, fresh, texts)
             num_invalid = len(fresh) - num_unopened - sum(len(part.texts) for part in own)
             if adds_dummies:
                 own = self._with_reports(batch, own)
@@ -230,18 +230,20 @@ class Analyzer(Keeper):
         return own if num_users else []
 
     def _parts(
-        self, batch: Batch, texts: Mapping[int, list[bytes]], num_unopened: int
+        self, batch: Batch, fresh: Sequence[bytes], texts: Mapping[int, list[bytes]]
     ) -> list[Part]:
-        """Return a batch's parts, each with a lower bound on its number of honest reports."""
+        """Return a batch's parts, each with a lower bound on its number of honest reports.
+
+        Records under a key that is not here are no junk: they may be honest.
+        """
         task, num_opened, codec = self.task, batch.num_opened, self.task.asked.codec
         valid = {key: codec.encode(codec.decode_valid(each)[0]) for key, each in texts.items()}
         num_users = {key: len(each) for key, each in valid.items()}
-        num_fresh = num_unopened + sum(map(len, texts.values()))
-        num_junk = num_fresh - sum(num_users.values())
+        num_junk = sum(record[0] in self._keys for record in fresh) - sum(num_users.values())
         if task.num_slots > 1:
             # A device sends at most num_slots junk records; each repeat may be another device's.
             num_junk = -(-num_junk // task.num_slots)
-            users = (batch.num_true or 0) - num_junk - (len(batch.records) - num_fresh)
+            users = (batch.num_true or 0) - num_junk - (len(batch.records) - len(fresh))
             num_users = {key: max(0, min(users, number)) for key, number in num_users.items()}
         most = max(batch.num_dishonest, task.most_dishonest(num_opened))
         hidden = task.most_hidden(most, num_junk=num_junk, num_opened=num_opened)
