@@ -1,15 +1,18 @@
-"""Lists of keys as devices get them: none older than what was seen, and the same for all."""
+"""Lists of keys as devices get them: none older than what was seen, and the same for all.
+
+And batches as the analyzer gets them: the one that was asked for.
+"""
 
 from types import SimpleNamespace
 
 import pytest
 
 from deploy.make_vectors import SIGNING, make_task
-from deploy.roles import SMALL, at
+from deploy.roles import SMALL, TASK, at, batch_of, record
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.client import Client
-from shuffledp.deploy.remote import fetch_keys, send_values
+from shuffledp.deploy.remote import Server, fetch_keys, send_values
 from shuffledp.deploy.wire import ProtocolError, Reason
 
 
@@ -67,3 +70,13 @@ def test_a_fleet_after_the_last_epoch_is_told_so_before_the_keys_are_asked_for()
     task = make_task(**SMALL)
     with pytest.raises(DataError, match="the task is over"):
         send_values(task, [], num_values=0, now=lambda: at(10_000))
+
+
+def test_another_batch_than_the_one_asked_for_is_not_taken(monkeypatch):
+    """A batch that came before would be published again, and the one asked for be deleted."""
+    data = batch_of(TASK, [record(b"\0")], number=1)
+    monkeypatch.setattr(Server, "request", lambda *_, **__: data)
+    with Server(TASK, "http://127.0.0.1:1", "shuffler") as server:
+        assert server.batch(1) == data
+        with pytest.raises(ProtocolError, match="asked for batch 2, the shuffler answers with b"):
+            server.batch(2)

@@ -72,8 +72,12 @@ class Server(HttpClient):
         return _numbers(self._said("/batches?after=0", sealed=list)["sealed"])
 
     def batch(self, number: int) -> bytes:
-        """Return a batch."""
-        return self._ask("GET", f"/batches/{number}", 1 << 34)
+        """Return a batch; raise if it is another one, whose reports would count in its place."""
+        data = self._ask("GET", f"/batches/{number}", 1 << 34)
+        if (said := messages.Batch.number_of(data)) != number:
+            what = f"asked for batch {number}, the shuffler answers with batch {said}"
+            raise Fault.SHUFFLER.error(f"{what}: is a cache between them?", Reason.CONFLICT)
+        return data
 
     def forget(self, number: int) -> None:
         """Acknowledge a batch as stored, so that it can be deleted."""
