@@ -155,7 +155,8 @@ def spending_facts(store: PeerStore, asked: AskedTerms, user: str) -> list[tuple
     spent = sum(each.epsilon0 for each in before)
     told = "nothing on this question"
     if any(each.law == asked.law for each in before):
-        told = "this question was answered: the same report is sent again, and tells no more"
+        told = "this question was answered: the same report is sent again, at no more epsilon0; "
+        told += "who sees it in two collections may recognise it"
     elif before:
         after = spent + asked.epsilon0
         told = f"epsilon0 {spent:.6g} on this question: another report makes {after:.6g}"
