@@ -1,5 +1,7 @@
 """Bounds from the spectrum: never violated by powers of the walk matrix, and sharp where exact."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions.spectrum import (
+    Deflation,
     Spectrum,
     certified_norm,
     deflate,
@@ -177,3 +180,21 @@ def test_rounds_are_checked():
         spectral_position_bounds(spectrum, -1)
     with pytest.raises(ParameterError, match=r"not in \[0, 2\^53\]"):
         spectral_position_bounds(spectrum, 2**53 + 1)
+
+
+def test_errors_of_the_eigenpairs_are_added_as_in_the_theorem():
+    pi, theta, mu, eta, epsilon = np.array([0.2, 0.8]), 0.5, 0.1, 0.05, 0.1 * math.sqrt(2.0)
+    phi = np.array([2.0, -0.5])  # of norm 1 and mean 0 in l2(pi)
+    pair = {"eigenvalues": np.array([theta]), "eigenfunctions": phi[:, None]}
+    deflation = Deflation(**pair, defect=eta, residual=0.1)
+    found = Spectrum(stationary_law=pi, deflation=deflation, remainder=mu)
+    assert found.second_eigenvalue == pytest.approx(theta + epsilon, rel=1e-9)
+    one, two = (
+        mu**t * (1 / pi - 1)
+        + (theta**t - mu**t) * (np.abs(phi) + eta / np.sqrt(pi)) ** 2  # D_i after t rounds
+        for t in (1, 2)
+    )
+    away = np.sqrt(one * one.max()) + epsilon / np.sqrt(pi * pi.min())
+    assert found.largest_deviations(1) == pytest.approx(away, rel=1e-8)
+    variances = two + 2 * epsilon * (theta + epsilon) / pi
+    assert found.chi_squares(1) == pytest.approx(variances, rel=1e-8)
