@@ -38,7 +38,7 @@ from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
 from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batches import PAGE, BatchState, Held, Page, Written, spend_for_batch
-from shuffledp.deploy.servers.stores import Store, open_batches, open_store, rows_among
+from shuffledp.deploy.servers.stores import open_batches, open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 
@@ -72,8 +72,6 @@ _NUM_PARTS: Final = 32
 
 class Shuffler(Keeper):
     """One task's shuffler; a context manager that holds its store."""
-
-    _store: Store
 
     def __init__(  # noqa: PLR0913  # one keyword a thing it holds or shares
         self,
@@ -240,7 +238,7 @@ class Shuffler(Keeper):
 
     def unreleased(self) -> list[int]:
         """Return the epochs with stored reports that are not opened."""
-        return self._store.column("SELECT epoch FROM epochs ORDER BY epoch")
+        return list(self._store.column("SELECT epoch FROM epochs ORDER BY epoch"))
 
     def num_unreleased(self) -> int:
         """Return the number of stored reports; reads them all."""
@@ -262,7 +260,7 @@ class Shuffler(Keeper):
 
     def leads(self) -> bool:
         """Return True if this process, of all that share the store, closes epochs."""
-        return self._store.leads()
+        return bool(self._store.leads())
 
     def states(self) -> dict[str, int]:
         """Return the number of batches in each state."""
@@ -302,7 +300,7 @@ class Shuffler(Keeper):
     def _batches_in(self, state: str, after: int = 0) -> list[int]:
         """Return the numbers of batches in a state, beyond a number."""
         query = "SELECT number FROM batches WHERE state = ? AND number > ? ORDER BY number"
-        return self._store.column(query, (state, after))
+        return list(self._store.column(query, (state, after)))
 
     def _close(self, num_over: int) -> None:
         """Fix the members of the next batch: all reports up to an epoch, with those that wait."""
@@ -550,7 +548,7 @@ class Shuffler(Keeper):
     def to_delete(self) -> list[int]:
         """Return the fetched batches that have a file: they keep their root as long."""
         query = "SELECT number FROM batches WHERE state = 'fetched' AND root IS NOT NULL"
-        return self._store.column(query)
+        return list(self._store.column(query))
 
     def delete(self, number: int) -> None:
         """Delete the file of a batch, if any; uses no database."""
