@@ -103,6 +103,8 @@ def run_servers(run_program: Callable[[list[str]], tuple[int, str, str]]) -> dic
         urls = [server.stdout.readline().partition("//")[0] for server in servers]
         found += [run_program(shlex.split(line)) for line in _USE]
     operated = [run_program(shlex.split(line)) for line in _OPERATE]
+    for _, printed, said in found:
+        assert printed, said
     created, checked, sent, collected = (found_in(printed) for _, printed, _ in found)
     return {
         "exit codes": [status for status, _, _ in (*found, *operated)],
