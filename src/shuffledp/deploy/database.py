@@ -221,7 +221,8 @@ class Database(Columns, Keeper):
                     self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {layout.version:d}")
             if collection and self.fact("collection") != collection:
-                raise DataError(f"{self._path} is of a collection with other terms: name another file")
+                wrong = f"{self._path} is of a collection with other terms"
+                raise DataError(f"{wrong}: name another file")
             self._connection.execute("COMMIT")
 
     @contextmanager
