@@ -23,7 +23,8 @@ from shuffledp.cli.console import say, stages
         ("of type Duration(time_unit='us')", "of type Duration(time_unit='us')"),
     ],
 )
-def test_arguments_are_printed_as_options(capsys, message, printed):
+def test_arguments_are_printed_as_options(capsys, monkeypatch, message, printed):
+    monkeypatch.setattr(console, "refused", [])  # no command runs
     say("error", message)
     assert capsys.readouterr().err == f"error: {printed}\n"
 
