@@ -110,8 +110,8 @@ class Discovery:
         In order; in a plan with all bins in use, and no prefixes kept.
     found_share : float
         Share of the users from which on a text is found with probability 0.95; infinite if there
-        is none. In a plan, for rounds of equal size, provided that at most half of ``most``
-        prefixes have more users: noise takes some of the places.
+        is none. In a plan, for rounds of equal size with room for every prefix above the noise:
+        prefixes of fewer users can crowd it out.
     false_probability : float
         Upper bound on the probability that any text without users is reported.
     left : tuple of str
