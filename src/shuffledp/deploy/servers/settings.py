@@ -138,11 +138,8 @@ def _typed(path: Path, name: str, value: Any, kind: Any) -> Any:
 
 def _written(path: Path) -> dict[str, Any]:
     """Return the settings of a file."""
-    try:
+    with telling(f"read {path}", (OSError, ValueError), kind=DataError):
         return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"cannot read {path}: {reason}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
