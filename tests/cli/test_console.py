@@ -4,11 +4,13 @@ import ast
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 import shuffledp
-from shuffledp.cli import console
 from shuffledp.cli.console import say, stages
+from shuffledp.cli.options import cli
+from shuffledp.core.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -23,31 +25,41 @@ from shuffledp.cli.console import say, stages
         ("of type Duration(time_unit='us')", "of type Duration(time_unit='us')"),
     ],
 )
-def test_arguments_are_printed_as_options(capsys, monkeypatch, message, printed):
-    monkeypatch.setattr(console, "refused", [])  # no command runs
+def test_arguments_are_printed_as_options(capsys, message, printed):
     say("error", message)
     assert capsys.readouterr().err == f"error: {printed}\n"
 
 
 @pytest.mark.parametrize(
-    ("refused", "message", "printed"),
+    ("options", "message", "said"),
     [
-        ("missing=", "a row (empty): pass missing='drop' to leave it out", "a row (empty)"),
-        ("domain=[", "2 rows: add it to domain=[...], or pass other=True", "2 rows"),
+        ({}, "a row (empty): pass missing='drop' to leave it out", "a row (empty)"),
+        ({"other": None}, "2 rows: add it to domain=[...], or pass other=True", "2 rows"),
+        ({"missing": None, "shuffler": "mallows"}, "a row: pass missing='drop'", "a row"),
     ],
 )
-def test_advice_that_a_command_does_not_take_is_left_out(
-    capsys, monkeypatch, refused, message, printed
-):
-    monkeypatch.setattr(console, "refused", [refused])
-    say("error", message)
-    assert capsys.readouterr().err == f"error: {printed}: correct the table\n"
+def test_advice_that_a_command_does_not_take_is_left_out(options, message, said):
+    assert refusal_of(message, **options) == f"{said}: correct the table"
 
 
-def test_one_advice_of_two_remains(capsys, monkeypatch):
-    monkeypatch.setattr(console, "refused", ["missing='drop'"])
-    say("error", "a row: pass missing='drop' to leave them out, or missing='category' to count it")
-    assert capsys.readouterr().err == "error: a row: pass --missing category to count it\n"
+def test_one_advice_of_two_remains():
+    message = "a row: pass missing='drop' to leave them out, or missing='category' to count it"
+    said = refusal_of(message, missing=None, shuffler="mallows")
+    assert said == "a row: pass missing='category' to count it"
+    assert refusal_of(message, missing=None, shuffler="uniform") == message
+
+
+def refusal_of(message, **options):
+    """Return what a command with these options says where the library raises the message."""
+
+    def refuse(**_):
+        raise DataError(message)
+
+    params = [click.Option([f"--{name}"], default=value) for name, value in options.items()]
+    command = cli.command_class("any", callback=refuse, params=params)
+    with pytest.raises(DataError) as raised:
+        command.main([], standalone_mode=False)
+    return str(raised.value)
 
 
 class Bar:

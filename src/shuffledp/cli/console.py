@@ -69,22 +69,12 @@ def say(kind: str, message: str) -> None:
     click.echo(f"{kind}: {one_line(_with_options(message), limit=_LONGEST_LINE)}", err=True)
 
 
-#: Advice that the running command does not take, as in ``missing='drop'``.
-refused: list[str] = []
-
 # Options whose names differ from the names of the arguments.
 _OTHER_NAMES = {"laziness": "lazy", "id-column": "id", "missing-texts": "missing-text"}
 
 
 def _with_options(message: str) -> str:
-    """Return a message with arguments written as options: missing='drop' as --missing drop.
-
-    Advice that the command does not take is replaced: what remains is to correct the table.
-    """
-    for each in refused:
-        message = message.replace(f"{each} to leave them out, or ", "")
-        if each in message:
-            message = message[: message.index(each)].rpartition(": ")[0] + ": correct the table"
+    """Return a message with arguments written as options: missing='drop' as --missing drop."""
 
     def option(found: re.Match[str]) -> str:
         name = found["name"].replace("_", "-")

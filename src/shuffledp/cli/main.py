@@ -68,7 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(error)
     finally:
         signal.signal(signal.SIGTERM, previous)
-        console.refused.clear()
     return int(status or 0)
 
 

@@ -19,10 +19,9 @@ import click
 
 import shuffledp as sdp
 from shuffledp._version import __version__
-from shuffledp.cli import console
 from shuffledp.core.checks import require_open_unit
 from shuffledp.core.display import showing_values
-from shuffledp.core.errors import MissingPackageError, ParameterError
+from shuffledp.core.errors import MissingPackageError, ParameterError, ShuffledpError
 from shuffledp.randomizers import registry
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -63,12 +62,31 @@ class _Command(click.Command):
             is_single = isinstance(each, click.Option) and not (each.multiple or each.is_flag)
             if is_single and given.count(each) > 1:
                 raise click.UsageError(f"{each.opts[0]} is given twice: give it once", ctx)
-        rest = super().parse_args(ctx, args)
-        advised = {"missing": "=", "domain": "=[", "other": "=", "clip": "=", "truncate": "="}
-        console.refused[:] = [name + end for name, end in advised.items() if name not in ctx.params]
-        if ctx.params.get("shuffler", "uniform") != "uniform":
-            console.refused.append("missing='drop'")
-        return rest
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error advises only what the command takes."""
+        try:
+            return super().invoke(ctx)
+        except ShuffledpError as error:
+            error.args = (_advising(str(error), ctx.params),)
+            raise
+
+
+def _advising(message: str, taken: dict[str, Any]) -> str:
+    """Return a message without advice, such as missing='drop', that a command does not take.
+
+    What remains is to correct the table.
+    """
+    advised = {"missing": "=", "domain": "=[", "other": "=", "clip": "=", "truncate": "="}
+    refused = [name + end for name, end in advised.items() if name not in taken]
+    if taken.get("shuffler", "uniform") != "uniform":
+        refused.append("missing='drop'")
+    for each in refused:
+        message = message.replace(f"{each} to leave them out, or ", "")
+        if each in message:
+            message = message[: message.index(each)].rpartition(": ")[0] + ": correct the table"
+    return message
 
 
 class _Group(click.Group):
