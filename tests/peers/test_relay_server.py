@@ -302,6 +302,35 @@ def test_the_clock_moves_on_without_requests(collection, monkeypatch, capsys):
     assert http.get("/status").json()["phase"] == "hand-in"
 
 
+def test_no_time_runs_while_a_full_disk_keeps_the_mail_of_the_round_before(collection, monkeypatch):
+    service, http = collection.relay(is_eager=False)
+    runner = collection.runner(http, EVERYBODY)
+    for _ in range(2):
+        runner.step(runner.client.status())
+
+    def fail():
+        raise OutputError("cannot write relay.db: database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.relay, "rewrite", fail)
+        collection.now += 60.0
+        with pytest.raises(OutputError):
+            service.advance()
+        for _ in range(5):  # the second round has begun, and lasts
+            collection.now += 600.0
+            with pytest.raises(OutputError):
+                service.catch_up()
+            assert not service.advance()
+    assert service.relay.round_number == 2
+    service.catch_up()
+    collection.now += 59.0
+    assert not service.advance()
+    runner.step(runner.client.status())  # there is time to send
+    collection.now += 1.0
+    assert service.advance()
+    assert service.relay.absent(2) == ()
+
+
 def test_the_clock_lives_as_long_as_the_server(collection):
     service, _ = collection.relay()
     app = make_app(service)

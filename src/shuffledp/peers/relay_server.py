@@ -57,22 +57,36 @@ class RelayService:
         require_positive("round_seconds", self.round_seconds)
         if self.register_seconds is not None:
             require_positive("register_seconds", self.register_seconds)
-        self._since = self.now()
+        self._since, self._is_halfway = self.now(), False
 
     def advance(self) -> bool:
-        """Move on to the next phase if the present one is over; return True if it was."""
-        phase = self.relay.phase
-        if phase == "over":
+        """Move on to the next phase if the present one is over; return True if it was.
+
+        While a disk is so full that a phase began and the mail before it could not be wiped, its
+        time does not run: hardly anybody can send then.
+        """
+        before = phase, _ = self.relay.phase, self.relay.round_number
+        if phase == "over" or self._is_halfway:
             return False
         limits = {"registration": self.register_seconds, "round": self.round_seconds}
         limit = limits.get(phase, _ROUNDS_OF_HAND_IN * self.round_seconds)
         is_over = limit is not None and self.now() - self._since >= limit
         if phase != "round" or self.is_eager:  # otherwise the pace would reveal fast users
             is_over = is_over or self.relay.is_complete()
-        if not is_over or not self.relay.go_on():
-            return False
+        try:
+            if not is_over or not self.relay.go_on():
+                return False
+        except ShuffledpError:
+            self._is_halfway = before != (self.relay.phase, self.relay.round_number)
+            raise
         self._since = self.now()
         return True
+
+    def catch_up(self) -> None:
+        """Wipe what could not be wiped when the present phase began, which begins now."""
+        if self._is_halfway:
+            self.relay.rewrite()
+            self._since, self._is_halfway = self.now(), False
 
     def most_batch_bytes(self, node: int) -> int:
         """Return an upper bound on the size of a batch of a node in bytes."""
@@ -101,6 +115,7 @@ class RelayService:
         """Move on whenever a phase is over, until cancelled."""
         while True:
             try:
+                self.catch_up()
                 self.advance()
             except ShuffledpError as error:  # a full disk, for example, which may get room again
                 http.print_error(error)
