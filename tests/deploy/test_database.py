@@ -66,6 +66,16 @@ def test_stores_of_the_version_before_open_with_what_they_hold(tmp_path, engine)
                 assert store.value(f"SELECT count(*) FROM {table}") == 0  # noqa: S608  # ours
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_folder_is_one_tasks_also_where_its_tables_are_elsewhere(tmp_path, engine):
+    """Batches and results have numbers for names: another task's would take their place."""
+    url = store_of(engine, tmp_path)
+    for _ in range(2):
+        open_store(tmp_path, url, OLD, collection=b"a" * 32).close()
+        with pytest.raises(DataError, match="is the store of another task: name another folder"):
+            open_store(tmp_path, url, OLD, collection=b"b" * 32)
+
+
 def test_rows_whose_keys_are_there_are_not_inserted(opened):
     with opened(OLD) as store, store.transaction(is_shared=True):
         store.change("CREATE TABLE pairs (one INTEGER PRIMARY KEY, two BLOB, three TEXT)")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from shuffledp.core.errors import needing, telling
+from shuffledp.core.errors import DataError, needing, telling
 from shuffledp.core.files import replace_file, sync_folder
 from shuffledp.deploy.database import Database, Layout
 
@@ -24,7 +24,15 @@ MOST_KEYS: Final = 1000
 
 
 def open_store(folder: Path, url: str | None, layout: Layout, *, collection: bytes) -> Store:
-    """Open the store in a folder, or in the PostgreSQL database of a URL."""
+    """Open the store in a folder, or in the PostgreSQL database of a URL.
+
+    The folder is one task's in either case: its batches and results have numbers for names.
+    """
+    own = folder / f"{collection.hex()}.task"
+    if any(each != own for each in folder.glob("*.task")):
+        raise DataError(f"{folder} is the store of another task: name another folder")
+    with telling(f"write {own}"):
+        own.touch(mode=0o600)
     if url is None:
         return Database(folder / f"{layout.kind.split()[0]}.db", layout, collection=collection)
     with needing("psycopg", "a PostgreSQL database", "shuffledp[postgresql]"):
