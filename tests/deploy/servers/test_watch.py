@@ -3,12 +3,14 @@
 import asyncio
 import json
 import logging
+from types import SimpleNamespace
 
 import pytest
 from starlette.exceptions import HTTPException
 
-from deploy.watching import asked, number_of
+from deploy.watching import asked, number_of, readiness
 from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers import watch as watching
 from shuffledp.deploy.servers.watch import FIELDS, EventHandler, Watch
 
 
@@ -66,6 +68,25 @@ def test_numbers_are_written_as_prometheus_reads_them():
         metrics.set("reports_of_client", 1)
     with pytest.raises(KeyError):
         metrics.observe("seconds", 1)
+
+
+def test_a_server_that_serves_nobody_any_more_is_not_ready(monkeypatch):
+    """As when its database hangs, and takes the thread that serves requests with it."""
+    now, watch = [100.0], Watch("shuffler")
+    monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def live():
+        app = http.application({}, watch=watch)
+        async with app.router.lifespan_context(app):
+            await asyncio.sleep(0)
+
+    asyncio.run(live())
+    assert watch.reason() == ""
+    now[0] += 20.0
+    assert readiness(watch)[0] == 503
+    assert "served nobody for 20 seconds" in watch.reason()
+    asyncio.run(live())
+    assert watch.reason() == ""
 
 
 def test_requests_are_told_by_endpoint_status_and_time():

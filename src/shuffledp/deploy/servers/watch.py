@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 _LONGEST_REASON: Final = 300
+# Seconds without a sign of life after which a server is said to hang.
+_LONGEST_SILENCE: Final = 15.0
 _MOST_FRAMES: Final = 6
 
 #: Largest number of lines a second that requests can cause, so that an error cannot fill the disk.
@@ -104,6 +106,11 @@ class Watch:
         self._role, self._prefix = role, f"shuffledp_{role}_"
         self._values: dict[tuple[str, str], float] = {}
         self.problems: dict[str, str] = {}
+        self._lived: float | None = None
+
+    def lives(self) -> None:
+        """Note a sign of life of the thread that serves requests."""
+        self._lived = time.monotonic()
 
     def say(self, event: str, **fields: Any) -> None:
         """Write an event; raise for an event or a name that is not listed."""
@@ -159,7 +166,11 @@ class Watch:
 
     def reason(self) -> str:
         """Return the reason why the server is not ready, in one line; empty if it is ready."""
-        return " ".join("; ".join(dict.fromkeys(dict(self.problems).values())).split())
+        found, lived = [*dict(self.problems).values()], self._lived
+        if lived is not None and (silence := time.monotonic() - lived) > _LONGEST_SILENCE:
+            what = f"it has served nobody for {silence:.0f} seconds: see whether its database or "
+            found.append(f"{what}disk hangs")
+        return " ".join("; ".join(dict.fromkeys(found)).split())
 
     def look(self, subject: str, reason: str, *, failed: str = "", works: str = "") -> None:
         """Store the reason why the server is not ready, or none; log an event if this changes."""
