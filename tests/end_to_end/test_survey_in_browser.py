@@ -108,6 +108,7 @@ def test_answers_are_handed_to_the_client_and_taken_off_the_page(visit):
     receipts = page.locator(".receipt").all_text_contents()
     assert receipts[0] == f"Your altered report was \u2068no\u2069, id {ID}."
     assert receipts[1] == f"Your altered report was 01, id {ID}."
+    assert receipts[2] == f"Your altered report was \u2068answer 1\u2069, id {ID}."
     assert page.locator("fieldset :checked:not(option)").count() == 0
     assert page.locator("input[type=number]").input_value() == ""
     assert page.locator("button").is_disabled()

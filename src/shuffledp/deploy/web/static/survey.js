@@ -28,7 +28,7 @@ function complain(question, text) {
 /** Shows the altered report for people: the answer that it names, where reports are answers, else its bytes. */
 function show(question, { id, randomized }) {
   const place = parseInt(randomized.match(/../g).reverse().join(""), 16);
-  const named = "named" in question.dataset && question.querySelectorAll("input, option:not(:disabled)")[place];
+  const named = "named" in question.dataset && question.querySelectorAll("input, option:not([disabled])")[place];
   const said = named ? `\u2068${named.value}\u2069` : randomized;
   const receipt = question.querySelector(".receipt");
   receipt.textContent = words.receipt.replace("{report}", () => said).replace("{id}", id);
