@@ -146,7 +146,7 @@ def sealed(tmp_path_factory):
     shuffler_key, analyzer_key = (m.SealKey(number=0, public_key=each) for each in public)
     reports = [
         m.Report.sealed_for(
-            task.task_id,
+            task,
             bytes([number % 2]),
             report_id=number.to_bytes(16, "big"),
             epoch=0,
@@ -203,11 +203,10 @@ def test_analyzer_opens_and_counts(benchmark, sealed, tmp_path):
     signing = Ed25519PrivateKey.generate()
     batch = m.Batch.signed(
         signing,
-        task.task_id,
+        task,
         records,
         number=1,
         epochs=(0, 0),
-        record_size=m.sealed_size(1),
         num_opened=len(records),
         num_dishonest=0,
     )

@@ -71,7 +71,7 @@ def analyzer_of(task, folder):
 def sent(report, *, number, task=TASK, epoch=0):
     """Return a sealed report under an id of its own."""
     return m.Report.sealed_for(
-        task.task_id,
+        task,
         report,
         report_id=number.to_bytes(16, "big"),
         epoch=epoch,
@@ -90,11 +90,10 @@ def batch_of(records, *, number=1, task=TASK):
     """Return a batch that the shuffler signs, whatever is in it."""
     batch = m.Batch.signed(
         SIGNING["shuffler"],
-        task.task_id,
+        task,
         records,
         number=number,
         epochs=(0, 0),
-        record_size=RECORD_SIZE,
         num_opened=len(records),
         num_dishonest=task.most_dishonest(len(records)),
     )
@@ -167,9 +166,7 @@ def test_a_shuffler_opens_no_report_with_all_its_keys(tmp_path):
         for number in range(4):
             take(shuffler, sent(b"\0", number=number), at(0))
         advance(shuffler, at(0, OVER))
-        found = m.Batch.decode(
-            shuffler.fetch(1), TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
-        )
+        found = m.Batch.decode(shuffler.fetch(1), TASK, public(SIGNING["shuffler"]))
     for each in found.records:
         assert open_record(TASK.task_id, each, {9: SEALING["shuffler"]}) is None
         assert open_seal(each[1:], SEALING["shuffler"], m.inner_info(TASK.task_id)) is None
@@ -228,9 +225,7 @@ def test_what_is_dropped_is_not_counted_as_there(tmp_path):
         for number in range(9):
             take(shuffler, sent(b"\0", number=number), at(0))
         advance(shuffler, at(0, OVER))
-        batch = m.Batch.decode(
-            shuffler.fetch(1), TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
-        )
+        batch = m.Batch.decode(shuffler.fetch(1), TASK, public(SIGNING["shuffler"]))
         opened = analyzer.take(batch_of(batch.records[:5]))
     assert opened.guarantee == TASK.guarantee(5)
     assert opened.guarantee.epsilon_upper > TASK.guarantee(9).epsilon_upper
@@ -239,7 +234,7 @@ def test_what_is_dropped_is_not_counted_as_there(tmp_path):
 def test_without_an_epochs_key_copies_of_everything_open_nothing(tmp_path):
     """Who has every upload, the store and the keys of other epochs, after this one's is gone."""
     body = sent(b"\0", number=0)
-    (report,) = m.decode_upload(body, 1)
+    (report,) = m.decode_upload(body, TASK)
     others = [SEALING["analyzer"], SEALING["operator"]]
     assert open_outer(report, TASK.task_id, SEALING["shuffler"]) is not None
     assert [open_outer(report, TASK.task_id, each) for each in others] == [None, None]
@@ -257,7 +252,7 @@ def test_without_an_epochs_key_copies_of_everything_open_nothing(tmp_path):
 # ---------------------------------------------------------------- the analyzer
 def test_an_analyzer_who_hears_the_network_opens_nothing_that_comes_in(tmp_path):
     for number in range(3):
-        (report,) = m.decode_upload(sent(b"\0", number=number), 1)
+        (report,) = m.decode_upload(sent(b"\0", number=number), TASK)
         assert open_outer(report, TASK.task_id, SEALING["analyzer"]) is None
         for start in range(len(report.sealed) - 48):
             inner = report.sealed[start : start + RECORD_SIZE - 1]

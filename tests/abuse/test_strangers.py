@@ -9,6 +9,7 @@ import logging
 import select
 import time
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -46,7 +47,7 @@ def test_no_stranger_has_ids_computed(tmp_path, monkeypatch):
         # Whatever epochs strangers name, one open as well as one to come, nothing is computed.
         monkeypatch.setattr(admission, "report_id_of", lambda *_: pytest.fail("computed"))
         some = [
-            m.decode_upload(upload(TASK, b"\0", number=n, epoch=n % 9), 1)[0] for n in range(40)
+            m.decode_upload(upload(TASK, b"\0", number=n, epoch=n % 9), TASK)[0] for n in range(40)
         ]
         answers = shuffler.take(some, at(6))
         expected = [Answer.LATE] + [Answer.NOT_ADMITTED] * 6 + [Answer.EARLY] * 2
@@ -58,7 +59,7 @@ def test_an_epoch_that_is_not_prepared_is_early_and_admits_nobody(tmp_path):
     with shuffler_for(TASK, tmp_path, admission=Codes(codes, TASK.task_id)) as shuffler:
         report_id = int.from_bytes(report_id_of(code, TASK.task_id, 2))
         body = upload(TASK, b"\0", number=report_id, epoch=2)
-        (report,) = m.decode_upload(body, 1)
+        (report,) = m.decode_upload(body, TASK)
         assert shuffler.take([report], at(2)) == [Answer.EARLY]  # so its device sends it again
         assert take(shuffler, body, at(2)) == [Answer.ACCEPTED]
 
@@ -73,7 +74,7 @@ def test_refused_reports_cost_the_store_nothing(tmp_path, engine, monkeypatch):
         with monkeypatch.context() as patch:
             for name in ("transaction", "rows", "change"):
                 patch.setattr(shuffler._store, name, lambda *_, **__: pytest.fail("touched"))
-            answers = shuffler.take(m.decode_upload(body, 1), at(3))
+            answers = shuffler.take(m.decode_upload(body, TASK), at(3))
         assert answers == [Answer.LATE, Answer.NOT_ADMITTED, Answer.EARLY]
         assert shuffler.counts() == {"late": 1, "not_admitted": 1, "early": 1}
         assert shuffler.counts() == {"late": 1, "not_admitted": 1, "early": 1}
@@ -131,7 +132,7 @@ def test_what_waits_to_be_stored_is_bounded_in_reports_and_bytes(tmp_path, monke
         size = m.report_size(1)
         monkeypatch.setattr(serving, "_MOST_WAITING_BYTES", 3 * size)
         intake = serving.Intake(shuffler, lambda: at(0), ShufflerWatch(shuffler))
-        reports = m.decode_upload(b"".join(upload(TASK, b"\0", number=n) for n in range(4)), 1)
+        reports = m.decode_upload(b"".join(upload(TASK, b"\0", number=n) for n in range(4)), TASK)
 
         async def scenario():
             waits = asyncio.ensure_future(intake.take(reports[:3]))
@@ -146,11 +147,11 @@ def test_what_waits_to_be_stored_is_bounded_in_reports_and_bytes(tmp_path, monke
 @pytest.mark.parametrize(("report_bytes", "most"), [(1, 1000), (4_000, 1000), (65_535, 63)])
 def test_an_upload_has_at_most_1000_reports_and_4_mib(report_bytes, most):
     assert m.most_reports(report_bytes) == most
-    size = m.report_size(report_bytes)
+    size, task = m.report_size(report_bytes), SimpleNamespace(sizes=(report_bytes, 1, "x25519"))
     assert most * size <= m.MOST_UPLOAD_BYTES
-    assert len(m.decode_upload(bytes(most * size), report_bytes)) == most
+    assert len(m.decode_upload(bytes(most * size), task)) == most
     with pytest.raises(ProtocolError, match=f"1 to {most:,} reports"):
-        m.decode_upload(bytes((most + 1) * size), report_bytes)
+        m.decode_upload(bytes((most + 1) * size), task)
 
 
 def test_unfinished_uploads_share_a_budget_and_the_largest_make_room():

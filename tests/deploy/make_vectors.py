@@ -55,7 +55,7 @@ TASK = make_task()
 SHUFFLER_KEY = m.SealKey(number=2, public_key=public(SEALING["shuffler"]), first_epoch=2)
 ANALYZER_KEY = m.SealKey(number=9, public_key=public(SEALING["analyzer"]))
 REPORT_BYTES = TASK.asked.codec.num_report_bytes
-RECORD_SIZE = m.sealed_size(REPORT_BYTES)
+RECORD_SIZE = TASK.record_bytes
 
 
 def open_record(task_id, record, keys):
@@ -68,11 +68,9 @@ def decoders():
     """Return, by kind of message, what takes its bytes apart, or refuses them."""
     return {
         "task": Task.decode,
-        "keys": lambda data: m.SignedKeys.decode(data, TASK.operator_key, "shuffler", TASK.task_id),
-        "upload": lambda data: m.decode_upload(data, REPORT_BYTES),
-        "batch": lambda data: m.Batch.decode(
-            data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
-        ),
+        "keys": lambda data: m.SignedKeys.decode(data, "shuffler", TASK),
+        "upload": lambda data: m.decode_upload(data, TASK),
+        "batch": lambda data: m.Batch.decode(data, TASK, public(SIGNING["shuffler"])),
     }
 
 
@@ -80,10 +78,10 @@ def make_messages():
     """Return one message of each kind."""
     keys = m.SignedKeys(
         serial=3, not_after=1_900_000_000, keys=(SHUFFLER_KEY, ANALYZER_KEY)
-    ).signed(SIGNING["operator"], "shuffler", TASK.task_id)
+    ).signed(SIGNING["operator"], "shuffler", TASK)
     reports = [
         m.Report.sealed_for(
-            TASK.task_id,
+            TASK,
             uint(value, 1),
             report_id=bytes([value]) * 16,
             epoch=2,
@@ -95,11 +93,10 @@ def make_messages():
     records = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in reports]
     batch = m.Batch.signed(
         SIGNING["shuffler"],
-        TASK.task_id,
+        TASK,
         records,
         number=1,
         epochs=(2, 2),
-        record_size=RECORD_SIZE,
         num_opened=3,
         num_dishonest=1,
     )
@@ -115,7 +112,7 @@ def analyzer_keys():
     """Return a list of the analyzer's in which a second key is used from epoch 5 on."""
     later = m.SealKey(number=10, public_key=public(SEALING["shuffler"]), first_epoch=5)
     made = m.SignedKeys(serial=2, not_after=1_900_000_000, keys=(later, ANALYZER_KEY))
-    return made.signed(SIGNING["operator"], "analyzer", TASK.task_id).encode()
+    return made.signed(SIGNING["operator"], "analyzer", TASK).encode()
 
 
 # Where each device sends a dummy of each answer at four in five devices, on average.
@@ -127,13 +124,12 @@ def own_dummies():
     size, slots = RECORD_SIZE, OWN_TASK.num_slots
     texts = [b"\0", b"\0", b"\1"]  # in one of which two are dummies
     report = m.Report.sealed_for(
-        OWN_TASK.task_id,
+        OWN_TASK,
         *texts,
         report_id=bytes(16),
         epoch=2,
         shuffler=SHUFFLER_KEY,
         analyzer=ANALYZER_KEY,
-        num_slots=slots,
     )
     whole = open_outer(report, OWN_TASK.task_id, SEALING["shuffler"])
     one, two, three = m.records_of(whole, size, slots)
@@ -178,18 +174,17 @@ HYBRID = {name: HybridKey(SEEDS[name]) for name in SEEDS}
 
 def hybrid():
     """Return a task with the other seal, a list of keys and a report; seeds are `SEEDS`."""
-    task_id = HYBRID_TASK.task_id
     outer, inner = (
         m.SealKey(number=number, public_key=public(HYBRID[name]), first_epoch=epoch)
         for name, number, epoch in (("shuffler", 2, 2), ("analyzer", 9, 0))
     )
     keys = m.SignedKeys(serial=3, not_after=1_900_000_000, keys=(outer,))
     report = m.Report.sealed_for(
-        task_id, b"\1", report_id=bytes(16), epoch=2, shuffler=outer, analyzer=inner
+        HYBRID_TASK, b"\1", report_id=bytes(16), epoch=2, shuffler=outer, analyzer=inner
     )
     return {
         "task": HYBRID_TASK.encode().hex(),
-        "keys": keys.signed(SIGNING["operator"], "shuffler", task_id).encode().hex(),
+        "keys": keys.signed(SIGNING["operator"], "shuffler", HYBRID_TASK).encode().hex(),
         "upload": report.encode().hex(),
         "report": "01",
     }
@@ -240,7 +235,7 @@ def main():
                 )
     other = make_task(info="another of this operator's")
     keys = m.SignedKeys(serial=3, not_after=1_900_000_000, keys=(SHUFFLER_KEY,))
-    foreign = keys.signed(SIGNING["operator"], "shuffler", other.task_id).encode()
+    foreign = keys.signed(SIGNING["operator"], "shuffler", other).encode()
     what = {"kind": "keys", "what": "of another task of this operator's"}
     refused.append({**what, "bytes": foreign.hex(), "reason": "forged"})
     vectors = {

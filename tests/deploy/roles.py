@@ -92,13 +92,12 @@ SHUFFLER_KEY = key_of(0)
 def upload(task, report, *, number, epoch=0, key=None, analyzer=ANALYZER_KEY):
     """Return one sealed report, or several bytes of dummies and a report."""
     return m.Report.sealed_for(
-        task.task_id,
+        task,
         *m.split(report, task.asked.codec.num_report_bytes),
         report_id=number.to_bytes(16, "big"),
         epoch=epoch,
         shuffler=key or key_of(epoch),
         analyzer=analyzer,
-        num_slots=task.num_slots,
     ).encode()
 
 
@@ -113,11 +112,10 @@ def batch_of(task, records, *, number=1, signer="shuffler", num_held=0, num_true
     num_opened = (len(records) if num_true is None else num_true) + num_held
     batch = m.Batch.signed(
         SIGNING[signer],
-        task.task_id,
+        task,
         records,
         number=number,
         epochs=(0, 0),
-        record_size=m.sealed_size(task.asked.codec.num_report_bytes),
         num_opened=num_opened,
         num_dishonest=task.most_dishonest(num_opened),
         num_true=num_true,

@@ -11,7 +11,7 @@ def take(shuffler, body, now):
     """Take in an upload; return what became of each report."""
     task = shuffler.task
     shuffler.prepare(now)
-    return shuffler.take(decode_upload(body, *task.sizes), now)
+    return shuffler.take(decode_upload(body, task), now)
 
 
 def advance(shuffler, now):

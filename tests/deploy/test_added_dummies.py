@@ -57,8 +57,7 @@ KEYS = {key.number: key.public_key for key in (ANALYZER_KEY, NEW_KEY)}
 
 def records_of(data):
     """Return the records of a batch with dummies, and how many are reports."""
-    how = {"has_dummies": True}
-    batch = m.Batch.decode(data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"]), **how)
+    batch = m.Batch.decode(data, TASK, public(SIGNING["shuffler"]))
     return set(batch.records), batch.num_true
 
 
@@ -335,8 +334,7 @@ class TestAnalyzer:
         with pytest.raises(ProtocolError, match="only one of batch and task has dummies"):
             m.Batch.decode(
                 batch_of(TASK, self.dummies(5), num_true=5),
-                TASK.task_id,
-                RECORD_SIZE,
+                make_task(),
                 public(SIGNING["shuffler"]),
             )
 

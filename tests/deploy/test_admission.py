@@ -40,7 +40,7 @@ def admitting(folder, codes=CODES):
 
 def sent(code, *, epoch=0, report=b"\0", report_id=None):
     return Report.sealed_for(
-        TASK.task_id,
+        TASK,
         report,
         report_id=report_id or report_id_of(code, TASK.task_id, epoch),
         epoch=epoch,

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from deploy.make_vectors import (
     RECORD_SIZE,
-    REPORT_BYTES,
     SEALING,
     SIGNING,
     TASK,
@@ -52,14 +51,14 @@ ASKED = [
 def read_keys(data):
     """Take the list of keys apart, signed by an operator who lies."""
     signature = SIGNING["operator"].sign(b"sdp1 keys shuffler " + TASK.task_id + data)
-    return m.SignedKeys.decode(data + signature, TASK.operator_key, "shuffler", TASK.task_id)
+    return m.SignedKeys.decode(data + signature, "shuffler", TASK)
 
 
 def read_batch(data):
     """Take a batch apart, whose shuffler signs whatever its head says."""
     signature = SIGNING["shuffler"].sign(data[:HEAD])
     batch = m.Batch.decode(
-        data[:HEAD] + signature + data[HEAD:], TASK.task_id, RECORD_SIZE,
+        data[:HEAD] + signature + data[HEAD:], TASK,
         public(SIGNING["shuffler"]),
     )  # fmt: skip
     for record in batch.records:
@@ -69,7 +68,7 @@ def read_batch(data):
 
 def read_upload(data):
     """Take an upload apart; open what is in it, as the shuffler does."""
-    for report in m.decode_upload(data, REPORT_BYTES):
+    for report in m.decode_upload(data, TASK):
         open_outer(report, TASK.task_id, SEALING["shuffler"])
 
 

@@ -72,10 +72,9 @@ def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kil
     bodies = [upload(task, text, number=i, epoch=i % 3) for i, text in enumerate(texts)]
     number_of = {}
     for i, body in enumerate(bodies):
-        (report,) = m.decode_upload(body, 1, slots)
+        (report,) = m.decode_upload(body, task)
         opened = open_outer(report, task.task_id, SEALING["shuffler"])
-        size = m.sealed_size(1)
-        number_of |= dict.fromkeys(m.records_of(opened, size, slots), i)
+        number_of |= dict.fromkeys(m.records_of(opened, task.record_bytes, slots), i)
     acknowledged, kills = set(), 0
     shuffler = Victim(run_shuffler, task, tmp_path, database)
     while kills < num_kills:
@@ -100,7 +99,7 @@ def test_what_a_shuffler_acknowledged_is_released_once(tmp_path, engine, num_kil
         for batch in shuffler.sealed_after(0):
             data = shuffler.fetch(batch)
             num_users += analyzer.take(data).num_users
-            size = m.sealed_size(1)
+            size = task.record_bytes
             starts = range(len(data) - shuffler.batch(batch).size * size, len(data), size)
             records = (data[start : start + size] for start in starts)
             released += [number_of[each] for each in records if each in number_of]
@@ -237,9 +236,9 @@ def test_a_client_makes_one_report_and_sends_it_until_it_arrives(
         if body is None:
             kills += 1
             continue
-        (report,) = m.decode_upload(body, 1, task.num_slots)
+        (report,) = m.decode_upload(body, task)
         opened = open_outer(report, task.task_id, SEALING["shuffler"])
-        records = m.records_of(opened, m.sealed_size(1), task.num_slots)
+        records = m.records_of(opened, task.record_bytes, task.num_slots)
         texts = [open_record(task.task_id, each, {9: SEALING["analyzer"]}) for each in records]
         seen.setdefault(number, set()).add((report.report_id, b"".join(sorted(texts))))
         if draw.integers(4) and client.ask((number,)):  # else the shuffler's answer is lost

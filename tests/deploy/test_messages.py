@@ -13,6 +13,7 @@ from deploy.make_vectors import (
     ANALYZER_KEY,
     HYBRID,
     HYBRID_TASK,
+    OWN_TASK,
     RECORD_SIZE,
     REPORT_BYTES,
     SEALING,
@@ -56,20 +57,20 @@ def test_kept_messages_of_the_hybrid_seal_are_read_and_the_report_opens():
     kept = {name: bytes.fromhex(each) for name, each in VECTORS["hybrid"].items()}
     task = Task.decode(kept["task"])
     assert task == HYBRID_TASK
-    named = task.operator_key, "shuffler", task.task_id
-    keys = m.SignedKeys.decode(kept["keys"], *named, task.seal)
+    keys = m.SignedKeys.decode(kept["keys"], "shuffler", task)
     assert keys.encode() == kept["keys"]
     assert [each.public_key for each in keys.keys] == [public(HYBRID["shuffler"])]
+    other = keys.signed(SIGNING["operator"], "shuffler", TASK)
     with pytest.raises(ProtocolError) as caught:  # a list of the other seal
-        m.SignedKeys.decode(kept["keys"], *named, "x25519")
+        m.SignedKeys.decode(other.encode(), "shuffler", TASK)
     assert caught.value.reason is Reason.MISMATCH
-    (report,) = m.decode_upload(kept["upload"], *task.sizes)
+    (report,) = m.decode_upload(kept["upload"], task)
     record = open_outer(report, task.task_id, HYBRID["shuffler"])
     assert open_record(task.task_id, record, {9: HYBRID["analyzer"]}) == kept["report"]
 
 
 def test_kept_reports_open_to_what_was_randomized():
-    reports = m.decode_upload(bytes_of("upload"), REPORT_BYTES)
+    reports = m.decode_upload(bytes_of("upload"), TASK)
     records = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in reports]
     opened = [open_record(TASK.task_id, each, {9: SEALING["analyzer"]}) for each in records]
     assert [each.hex() for each in opened] == VECTORS["reports"]
@@ -80,7 +81,7 @@ def test_kept_reports_open_to_what_was_randomized():
 
 def test_which_key_of_the_analyzer_a_device_uses_follows_from_the_epoch():
     data = bytes.fromhex(VECTORS["analyzer_keys"]["bytes"])
-    found = m.SignedKeys.decode(data, TASK.operator_key, "analyzer", TASK.task_id)
+    found = m.SignedKeys.decode(data, "analyzer", TASK)
     for epoch, number in VECTORS["analyzer_keys"]["number_by_epoch"]:
         assert found.key_from(epoch).number == number
     with pytest.raises(ProtocolError, match="no key for epoch 1"):
@@ -126,7 +127,7 @@ def test_random_bytes_are_refused(kind, data):
 
 # ---------------------------------------------------------------- seals
 def test_a_report_opens_only_under_its_own_task_epoch_and_id():
-    report = m.decode_upload(make_messages()["upload"], REPORT_BYTES)[0]
+    report = m.decode_upload(make_messages()["upload"], TASK)[0]
     key = SEALING["shuffler"]
     assert open_outer(report, TASK.task_id, key) is not None
     assert open_outer(report, make_task(info="other").task_id, key) is None
@@ -147,16 +148,16 @@ def test_all_reports_of_a_task_have_one_size():
 
 def test_an_upload_has_one_to_a_thousand_reports():
     one = make_messages()["upload"][: m.report_size(REPORT_BYTES)]
-    assert len(m.decode_upload(one * 1000, REPORT_BYTES)) == 1000
+    assert len(m.decode_upload(one * 1000, TASK)) == 1000
     with pytest.raises(ProtocolError, match="1 to 1,000 reports"):
-        m.decode_upload(one * 1001, REPORT_BYTES)
+        m.decode_upload(one * 1001, TASK)
 
 
 # ---------------------------------------------------------------- keys and batches
 def test_keys_need_the_operator_and_numbers_of_their_own():
     def encode(*keys, signer="operator", role="shuffler", task=TASK):
         made = m.SignedKeys(serial=1, not_after=2, keys=keys)
-        return made.signed(SIGNING[signer], role, task.task_id).encode()
+        return made.signed(SIGNING[signer], role, task).encode()
 
     decode = decoders()["keys"]
     assert decode(encode(SHUFFLER_KEY)).keys == (SHUFFLER_KEY,)
@@ -179,8 +180,8 @@ def test_keys_need_the_operator_and_numbers_of_their_own():
 def test_a_batch_is_a_function_of_the_multiset_alone(records):
     def batch_of(order):
         return m.Batch.signed(
-            SIGNING["shuffler"], TASK.task_id, order, number=1, epochs=(0, 4),
-            record_size=RECORD_SIZE, num_opened=9, num_dishonest=1,
+            SIGNING["shuffler"], TASK, order, number=1, epochs=(0, 4),
+            num_opened=9, num_dishonest=1,
         )  # fmt: skip
 
     assert batch_of(records) == batch_of(sorted(records))
@@ -207,7 +208,7 @@ def test_a_signed_batch_that_is_none_is_refused(what):
     if what == "record":
         data = data[:-1] + b"x"
     with pytest.raises(ProtocolError):
-        m.Batch.decode(data, TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"]))
+        m.Batch.decode(data, TASK, public(SIGNING["shuffler"]))
 
 
 # ---------------------------------------------------------------- dummies
@@ -217,7 +218,7 @@ class TestKeptDummiesOfDevices:
     def test_the_upload_of_a_device_opens_to_its_report_and_dummies(self):
         task = Task.decode(bytes.fromhex(self.KEPT["task"]))
         body, slots = bytes.fromhex(self.KEPT["upload"]), task.num_slots
-        (report,) = m.decode_upload(body, REPORT_BYTES, slots)
+        (report,) = m.decode_upload(body, task)
         assert report.encode() == body
         text = open_outer(report, task.task_id, SEALING["shuffler"])
         assert text.hex() == self.KEPT["outer_text"]
@@ -240,18 +241,18 @@ class TestKeptDummiesOfDevices:
 def test_a_batch_with_dummies_says_how_many_records_are_reports(num_true):
     records = (b"a" * RECORD_SIZE, b"b" * RECORD_SIZE)
     batch = m.Batch.signed(
-        SIGNING["shuffler"], TASK.task_id, records, number=1, epochs=(0, 4),
-        record_size=RECORD_SIZE, num_opened=1, num_dishonest=0, num_true=num_true,
+        SIGNING["shuffler"], OWN_TASK, records, number=1, epochs=(0, 4),
+        num_opened=1, num_dishonest=0, num_true=num_true,
     )  # fmt: skip
-    data, how = b"".join(batch.encode()), (TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"]))
+    data, key = b"".join(batch.encode()), public(SIGNING["shuffler"])
     with pytest.raises(ProtocolError) as caught:
-        m.Batch.decode(data, *how)
+        m.Batch.decode(data, TASK, key)
     assert caught.value.reason is Reason.MISMATCH
     with pytest.raises(ProtocolError):
-        m.Batch.decode(make_messages()["batch"], *how, has_dummies=True)
+        m.Batch.decode(make_messages()["batch"], OWN_TASK, key)
     if num_true == 2:  # more than were opened
         with pytest.raises(ProtocolError):
-            m.Batch.decode(data, *how, has_dummies=True)
+            m.Batch.decode(data, OWN_TASK, key)
         return
-    assert m.Batch.decode(data, *how, has_dummies=True) == batch
+    assert m.Batch.decode(data, OWN_TASK, key) == batch
     assert (batch.num_dummies, batch.num_held) == (2 - num_true, 1 - num_true)

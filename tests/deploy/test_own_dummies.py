@@ -49,7 +49,7 @@ AGREED = Limits(no_local_noise=True)
 
 def opened_upload(task, body):
     """Return the records that the shuffler finds in an upload of one device."""
-    (report,) = m.decode_upload(body, 1, task.num_slots)
+    (report,) = m.decode_upload(body, task)
     text = open_outer(report, task.task_id, SEALING["shuffler"])
     return m.records_of(text, RECORD_SIZE, task.num_slots)
 
@@ -390,8 +390,8 @@ class TestAnalyzer:
 
     def test_the_head_of_a_batch_has_dummies(self):
         data = batch_of(TASK, self.records(30), num_true=25)
-        how = TASK.task_id, RECORD_SIZE, public(SIGNING["shuffler"])
-        batch = m.Batch.decode(data, *how, has_dummies=True)
+        key = public(SIGNING["shuffler"])
+        batch = m.Batch.decode(data, TASK, key)
         assert (batch.num_dummies, batch.num_held) == (5, 0)
         with pytest.raises(ProtocolError):
-            m.Batch.decode(data, *how)
+            m.Batch.decode(data, make_task(), key)

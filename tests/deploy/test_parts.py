@@ -177,7 +177,7 @@ def test_all_that_is_released_has_one_size_and_a_key_of_the_analyzers(tmp_path):
         written = shuffler.write(state, Held(), [[*good, *odd, None]])
         data = shuffler._batches.read(1)
     assert (written.size, written.counted["unopened"]) == (3, 5)
-    batch = m.Batch.decode(data, task.task_id, RECORD_SIZE, public(SIGNING["shuffler"]))
+    batch = m.Batch.decode(data, task, public(SIGNING["shuffler"]))
     assert set(batch.records) == set(good)
 
 

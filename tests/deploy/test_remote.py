@@ -21,7 +21,7 @@ def lists(*serials, until=2**40):
     key = m.SealKey(number=0, public_key=SIGNING["shuffler"].public_key().public_bytes_raw())
     return [
         m.SignedKeys(serial=serial, not_after=until, keys=(key,)).signed(
-            SIGNING["operator"], "shuffler", make_task(**SMALL).task_id
+            SIGNING["operator"], "shuffler", make_task(**SMALL)
         )
         for serial in serials
     ]

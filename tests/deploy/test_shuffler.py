@@ -107,7 +107,7 @@ def fails(*_, **__):
 
 def test_nothing_but_the_multiset_is_released(tmp_path):
     """The same reports in another order, at other times and under other ids: the same bytes."""
-    inner = [m.decode_upload(upload(TASK, bytes([i % 2]), number=0), 1)[0] for i in range(4)]
+    inner = [m.decode_upload(upload(TASK, bytes([i % 2]), number=0), TASK)[0] for i in range(4)]
     inner = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in inner]
     released = []
     for name, order in (("a", (0, 1, 2, 3)), ("b", (3, 1, 0, 2))):

@@ -191,7 +191,7 @@ def test_uploads_do_not_wait_while_a_fetched_batch_is_deleted(make, monkeypatch)
             await asyncio.sleep(0.01)
         intake = serving.Intake(shuffler, lambda: at(1), watch)
         storing = asyncio.ensure_future(intake.run())
-        reports = decode_upload(sent(task, settings, epoch=1, numbers=(4,)), *task.sizes)
+        reports = decode_upload(sent(task, settings, epoch=1, numbers=(4,)), task)
         assert await intake.take(reports) == [Answer.ACCEPTED]
         assert shuffler.to_delete() == [1]
         is_over.set()

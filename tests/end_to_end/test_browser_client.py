@@ -186,7 +186,7 @@ class Servers:
     def signed(self, role, *keys, serial=1, seconds=1_000):
         """Return a list of keys of one of the servers."""
         listed = m.SignedKeys(serial=serial, not_after=int(time.time()) + seconds, keys=keys)
-        return listed.signed(SIGNING["operator"], role, self.task.task_id).encode()
+        return listed.signed(SIGNING["operator"], role, self.task).encode()
 
     @property
     def url(self):
@@ -239,7 +239,7 @@ def servers(request, tmp_path, page):
 
 def opened(servers, body):
     """Return the randomized report in an upload."""
-    (report,) = m.decode_upload(body, *servers.task.sizes)
+    (report,) = m.decode_upload(body, servers.task)
     task_id = servers.task.task_id
     info = m.outer_info(task_id, report.epoch, report.report_id)
     record = open_seal(report.sealed, servers.keys["shuffler"], info)

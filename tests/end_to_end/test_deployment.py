@@ -549,7 +549,7 @@ def test_processes_share_a_database_and_objects_and_one_may_die(answers, bucket,
             epoch = 0
             body = b"".join(
                 Report.sealed_for(
-                    task.task_id,
+                    task,
                     b"\0",
                     report_id=bytes([number] * 16),
                     epoch=epoch,

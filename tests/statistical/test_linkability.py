@@ -35,11 +35,10 @@ def released(records):
     """Return a batch, unsigned: the signature is of the root alone."""
     batch = Batch.signed(
         SIGNING["shuffler"],
-        ANY_TASK.task_id,
+        ANY_TASK,
         records,
         number=1,
         epochs=(0, 0),
-        record_size=RECORD_SIZE,
         num_opened=4,
         num_dishonest=0,
     )

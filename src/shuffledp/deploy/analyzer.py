@@ -36,7 +36,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
-from shuffledp.deploy.messages import Batch, inner_info, sealed_size, split
+from shuffledp.deploy.messages import Batch, inner_info, split
 from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch
 from shuffledp.deploy.servers.stores import Store, open_store, rows_among
@@ -132,11 +132,10 @@ class Analyzer(Keeper):
         opens seals, by default a process for each core where there are many.
         """
         task.check()
-        self.task, self._task_id = task, task.task_id
+        self.task = task
         self._ledger, self._shuffler_key = ledger, shuffler_key
         self._engine = engine
         self.replace_keys(opening_keys)
-        self._record_size = sealed_size(task.asked.codec.num_report_bytes, task.seal)
         self._store = open_store(folder, database, _STORE, collection=task.task_id)
 
     def replace_keys(self, opening_keys: Mapping[int, MailKey]) -> None:
@@ -157,8 +156,7 @@ class Analyzer(Keeper):
             If the ledger does not cover it: then none of its records is noted as seen.
         """
         has_dummies, adds_dummies = self.task.dummies is not None, self.task.adds_dummies
-        how = self._task_id, self._record_size, self._shuffler_key
-        batch = Batch.decode(data, *how, has_dummies=has_dummies)
+        batch = Batch.decode(data, self.task, self._shuffler_key)
         self._require_keys(batch)
         codec, ledger = self.task.asked.codec, None
         with self._store.transaction():
@@ -295,7 +293,7 @@ class Analyzer(Keeper):
     def _texts(self, records: Sequence[bytes]) -> tuple[dict[int, list[bytes]], int]:
         """Return the opened records by the number of their key, and the number of unopened ones."""
         texts: dict[int, list[bytes]] = {}
-        info = inner_info(self._task_id)
+        info = inner_info(self.task.task_id)
         with Processes() as processes:
             engine = self._engine or processes.map
             for number, key in self._keys.items():

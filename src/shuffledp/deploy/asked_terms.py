@@ -43,7 +43,7 @@ class ReportCodec:
     @property
     def num_report_bytes(self) -> int:
         """Bytes of every report."""
-        return int(self.dtype.itemsize * np.prod(self.row_shape, dtype=np.int64))
+        return self.dtype.itemsize * math.prod(self.row_shape)
 
     def encode(self, reports: Reports) -> list[bytes]:
         """Return the bytes of each report, in their order."""

@@ -295,13 +295,12 @@ class Client(Keeper):
         """Return the kept report sealed anew for these keys, under the same id."""
         kept, size = self._kept_to_send(), self.task.asked.codec.num_report_bytes
         return Report.sealed_for(
-            self.task.task_id,
+            self.task,
             *split(kept.report, size),
             report_id=kept.report_id,
             epoch=kept.epoch,
             shuffler=shuffler,
             analyzer=analyzer,
-            num_slots=self.task.num_slots,
         ).encode()
 
     def send(self, now: float | None = None, *, patience_seconds: float = 60.0) -> Answer:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.deploy import wire
 from shuffledp.deploy.sealing import SIZES, Seal, is_mail_key, is_signed, seal
+from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reader, Reason, opaque, uint
 
 REPORT_ID_BYTES: Final = 16
@@ -98,9 +99,9 @@ class SignedKeys:
     keys: tuple[SealKey, ...]
     signature: bytes = b""
 
-    def signed(self, operator: Ed25519PrivateKey, role: Role, task_id: bytes) -> Self:
+    def signed(self, operator: Ed25519PrivateKey, role: Role, task: Task) -> Self:
         """Return the list, signed by the operator for a server of a task."""
-        text = _signed_keys(role, task_id, replace(self, signature=b"").encode())
+        text = _signed_keys(role, task, replace(self, signature=b"").encode())
         return replace(self, signature=operator.sign(text))
 
     def encode(self) -> bytes:
@@ -109,9 +110,7 @@ class SignedKeys:
         return uint(self.serial, 8) + uint(self.not_after, 8) + keys + self.signature
 
     @classmethod
-    def decode(
-        cls, data: bytes, operator_key: bytes, role: Role, task_id: bytes, kind: Seal = "x25519"
-    ) -> Self:
+    def decode(cls, data: bytes, role: Role, task: Task) -> Self:
         """Return the list if the operator has signed it for a server of a task; raise otherwise."""
         reader = Reader(data, "list of keys", Fault.OPERATOR)
         serial, not_after = reader.uint(8), reader.uint(8)
@@ -119,12 +118,12 @@ class SignedKeys:
         text = reader.read_so_far()
         signature = reader.take(wire.SIGNATURE_BYTES)
         reader.finish()
-        if not is_signed(signature, operator_key, _signed_keys(role, task_id, text)):
+        if not is_signed(signature, task.operator_key, _signed_keys(role, task, text)):
             reason = f"the task's operator has not signed it as the {role}'s of this task"
             raise reader.error(reason, Reason.FORGED)
         keys = []
         while not inner.is_at_end:
-            keys.append(SealKey.read(inner, kind))
+            keys.append(SealKey.read(inner, task.seal))
         if not len(keys) == len({k.number for k in keys}) == len({k.first_epoch for k in keys}) > 0:
             raise reader.error("it has no key, or two of one number or epoch")
         return cls(serial=serial, not_after=not_after, keys=tuple(keys), signature=signature)
@@ -153,9 +152,9 @@ class SignedKeys:
             raise Fault.OPERATOR.error(what, Reason.CONFLICT)
 
 
-def _signed_keys(role: Role, task_id: bytes, text: bytes) -> bytes:
+def _signed_keys(role: Role, task: Task, text: bytes) -> bytes:
     """Return the signed bytes of a list of keys."""
-    return _KEYS_LABEL + role.encode() + b" " + task_id + text
+    return _KEYS_LABEL + role.encode() + b" " + task.task_id + text
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,26 +173,25 @@ class Report:
     @classmethod
     def sealed_for(
         cls,
-        task_id: bytes,
+        task: Task,
         *reports: bytes,
         report_id: bytes,
         epoch: int,
         shuffler: SealKey,
         analyzer: SealKey,
-        num_slots: int = 1,
     ) -> Self:
         """Seal a randomized report anew; an id always belongs to the same report.
 
         If the task has devices send dummies, ``reports`` includes them, and nothing outside the
         seals reveals their number.
         """
-        number, info = uint(analyzer.number, 1), inner_info(task_id)
+        number, info = uint(analyzer.number, 1), inner_info(task.task_id)
         records = sorted(number + seal(each, analyzer.public_key, info) for each in reports)
         text = b"".join(records)
-        if num_slots > 1:
-            left = num_slots - len(records)
+        if task.num_slots > 1:
+            left = task.num_slots - len(records)
             text = uint(len(records), _COUNT_BYTES) + text + bytes(left * len(records[0]))
-        sealed = seal(text, shuffler.public_key, outer_info(task_id, epoch, report_id))
+        sealed = seal(text, shuffler.public_key, outer_info(task.task_id, epoch, report_id))
         return cls(report_id=report_id, epoch=epoch, key=shuffler.number, sealed=sealed)
 
     def encode(self) -> bytes:
@@ -203,18 +201,14 @@ class Report:
 
 def report_size(report_bytes: int, num_slots: int = 1, kind: Seal = "x25519") -> int:
     """Return the size of a `Report` of a task in bytes."""
-    text = sealed_size(report_bytes, kind) * num_slots + _COUNT_BYTES * (num_slots > 1)
+    record = 1 + report_bytes + SIZES[kind].added
+    text = record * num_slots + _COUNT_BYTES * (num_slots > 1)
     return REPORT_ID_BYTES + 4 + 1 + text + SIZES[kind].added
 
 
 def most_reports(report_bytes: int, num_slots: int = 1, kind: Seal = "x25519") -> int:
     """Return the largest number of reports in an upload of a task."""
     return min(MOST_REPORTS, MOST_UPLOAD_BYTES // report_size(report_bytes, num_slots, kind))
-
-
-def sealed_size(report_bytes: int, kind: Seal = "x25519") -> int:
-    """Return the size of a record of a batch in bytes: key's number, seal and report."""
-    return 1 + report_bytes + SIZES[kind].added
 
 
 def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]:
@@ -235,14 +229,13 @@ def records_of(text: bytes, record_size: int, num_slots: int = 1) -> list[bytes]
     return records if is_whole and is_one and records == sorted(set(records)) else []
 
 
-def shares_in(
-    page: Iterable[bytes | None], keys: Container[int], record_size: int, num_slots: int
-) -> list[bytes]:
+def shares_in(page: Iterable[bytes | None], keys: Container[int], task: Task) -> list[bytes]:
     """Return the share of each device whose text opened and is well-formed: its joined records.
 
     Shares differ only in the analyzer's key, in the seals and in the number of records.
     """
-    found = (b"".join(records_of(each, record_size, num_slots)) for each in page if each)
+    sizes = task.record_bytes, task.num_slots
+    found = (b"".join(records_of(each, *sizes)) for each in page if each)
     return [each for each in found if each and each[0] in keys]
 
 
@@ -274,11 +267,9 @@ def split(text: bytes, size: int) -> list[bytes]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def decode_upload(
-    body: bytes, report_bytes: int, num_slots: int = 1, kind: Seal = "x25519"
-) -> list[Report]:
+def decode_upload(body: bytes, task: Task) -> list[Report]:
     """Return the reports in a body; raise, as the client's fault, for a body of another size."""
-    sizes = report_bytes, num_slots, kind
+    sizes = task.sizes
     size, most = report_size(*sizes), most_reports(*sizes)
     number, left = divmod(len(body), size)
     if left or not 1 <= number <= most:
@@ -329,12 +320,11 @@ class Batch:
     def signed(
         cls,
         shuffler: Ed25519PrivateKey,
-        task_id: bytes,
+        task: Task,
         records: Iterable[bytes],
         *,
         number: int,
         epochs: tuple[int, int],
-        record_size: int,
         num_opened: int,
         num_dishonest: int,
         num_true: int | None = None,
@@ -342,8 +332,8 @@ class Batch:
         """Sort records and sign them."""
         in_order = tuple(sorted(records))
         root = hashlib.sha256(b"".join(in_order)).digest()
-        sizes = record_size, num_opened, num_dishonest
-        batch = cls(task_id, number, *epochs, *sizes, in_order, root, b"", num_true)
+        sizes = task.record_bytes, num_opened, num_dishonest
+        batch = cls(task.task_id, number, *epochs, *sizes, in_order, root, b"", num_true)
         return replace(batch, signature=shuffler.sign(batch._head()))
 
     def _head(self) -> bytes:
@@ -377,20 +367,12 @@ class Batch:
         yield from self.records
 
     @classmethod
-    def decode(
-        cls,
-        data: bytes,
-        task_id: bytes,
-        record_size: int,
-        shuffler_key: bytes,
-        *,
-        has_dummies: bool = False,
-    ) -> Self:
+    def decode(cls, data: bytes, task: Task, shuffler_key: bytes) -> Self:
         """Return the batch if the shuffler of this task has signed it; raise otherwise."""
-        reader = Reader(data, "batch", Fault.SHUFFLER)
+        reader, has_dummies = Reader(data, "batch", Fault.SHUFFLER), task.dummies is not None
         wrong = "it is no batch of this version, or only one of batch and task has dummies"
         reader.expect(_DUMMIES_MAGIC if has_dummies else _BATCH_MAGIC, wrong, Reason.MISMATCH)
-        reader.expect(task_id, "it is of another task", Reason.MISMATCH)
+        reader.expect(task.task_id, "it is of another task", Reason.MISMATCH)
         first, last, number, size = (reader.uint(4) for _ in range(4))
         num_opened, num_dishonest, count = (reader.uint(8) for _ in range(3))
         num_true = reader.uint(8) if has_dummies else None
@@ -399,7 +381,7 @@ class Batch:
         signature = reader.take(wire.SIGNATURE_BYTES)
         if not is_signed(signature, shuffler_key, head):
             raise reader.error("the shuffler has not signed it", Reason.FORGED)
-        if size != record_size or first > last:
+        if size != task.record_bytes or first > last:
             raise reader.error("its records have another size, or its epochs run backwards")
         true = count if num_true is None else num_true
         if not max(true, num_dishonest) <= num_opened or true > count:
@@ -414,7 +396,7 @@ class Batch:
         if list(records) != sorted(records):  # O(n) if they are sorted
             raise reader.error("its records are not sorted")
         sizes = size, num_opened, num_dishonest
-        return cls(task_id, number, first, last, *sizes, records, root, signature, num_true)
+        return cls(task.task_id, number, first, last, *sizes, records, root, signature, num_true)
 
 
 def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:

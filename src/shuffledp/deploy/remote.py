@@ -57,9 +57,7 @@ class Server(HttpClient):
     def keys(self, name: str = "keys") -> SignedKeys:
         """Return the keys to which reports for this role are sealed, or its ``analyzer_keys``."""
         role = self._role if name == "keys" else "analyzer"
-        data = self._ask("GET", f"/{name}", _MOST_KEYS_BYTES)
-        task = self._task
-        return SignedKeys.decode(data, task.operator_key, role, task.task_id, task.seal)
+        return SignedKeys.decode(self._ask("GET", f"/{name}", _MOST_KEYS_BYTES), role, self._task)
 
     def upload(self, body: bytes) -> list[Answer]:
         """Send reports; return the answer to each."""
@@ -134,7 +132,7 @@ def send_values(
     is killed may be sent twice by another run: real devices keep their report, see
     `client.Client`.
     """
-    asked, task_id, num_slots = task.asked, task.task_id, task.num_slots
+    asked, task_id = task.asked, task.task_id
     entropy = Entropy.from_operating_system()
     at_once = messages.most_reports(*task.sizes)
     if task.epoch_at(now()) is None:  # before the keys, which end with the task
@@ -162,8 +160,8 @@ def send_values(
                 for place, report in enumerate(some, done):
                     report_id = report_id_of(codes[place] if codes else None, task_id, epoch)
                     texts = task.with_own_dummies(report, entropy)
-                    ids: Any = {"report_id": report_id, "epoch": epoch, "num_slots": num_slots}
-                    body += Report.sealed_for(task_id, *texts, **ids, **keys).encode()
+                    ids: Any = {"report_id": report_id, "epoch": epoch}
+                    body += Report.sealed_for(task, *texts, **ids, **keys).encode()
                 for answer in shuffler.upload(body):
                     counts[answer.name.lower()] += 1
                 done += len(some)

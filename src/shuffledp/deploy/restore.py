@@ -10,7 +10,7 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.analyzer_server import batches_in, open_analyzer
 from shuffledp.deploy.http_client import json_of
-from shuffledp.deploy.messages import Batch, sealed_size
+from shuffledp.deploy.messages import Batch
 from shuffledp.deploy.remote import FILES, value_at
 from shuffledp.deploy.servers.batches import note_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, signing_key
@@ -36,12 +36,11 @@ def verify(settings: ShufflerSettings | AnalyzerSettings) -> tuple[str, list[str
 def _verify_shuffler(shuffler: Shuffler, settings: ShufflerSettings) -> tuple[str, list[str]]:
     """Check that sealed batches are there, and that waiting reports can be opened."""
     task, public = shuffler.task, signing_key(settings.signing_key).public_key().public_bytes_raw()
-    size, wrong = sealed_size(task.asked.codec.num_report_bytes, task.seal), []
+    wrong = []
     sealed, unreleased = shuffler.sealed_after(0), shuffler.unreleased()
     for number in sealed:
         try:
-            data, has_dummies = shuffler.read(shuffler.batch(number)), task.dummies is not None
-            Batch.decode(data, task.task_id, size, public, has_dummies=has_dummies)
+            Batch.decode(shuffler.read(shuffler.batch(number)), task, public)
         except (ShuffledpError, OSError) as error:
             wrong.append(f"batch {number}: {error}")
     wrong += [

@@ -101,17 +101,17 @@ class Shuffler(Keeper):
         elif task.adds_dummies:
             raise ParameterError("handed_out is missing: a task with dummies needs that file")
         require_non_negative("grace_seconds", grace_seconds)
-        self.task, self._grace, self._task_id = task, grace_seconds, task.task_id
+        self.task, self._grace = task, grace_seconds
         self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
-        self._batches = open_batches(folder, batches, task_id=self._task_id)
-        self._store = open_store(folder, database, _STORE, collection=self._task_id)
+        self._batches = open_batches(folder, batches, task_id=task.task_id)
+        self._store = open_store(folder, database, _STORE, collection=task.task_id)
         self._epochs: set[int] = set()  # epochs known to have a table of reports
         self.max_epoch_reports = math.inf  # see `is_full`
         self._num_in = Counter[int]()
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
-        self._record_size = messages.sealed_size(task.asked.codec.num_report_bytes, task.seal)
+        self._record_size = task.record_bytes
         #: The analyzer's keys by number; a record sealed to another key is no report.
         self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
@@ -370,7 +370,9 @@ class Shuffler(Keeper):
         query = f"SELECT id, sealed FROM reports_{epoch:d} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
         last = b""
         while rows := self._store.rows(query, (last, PAGE)):
-            texts = [(messages.outer_info(self._task_id, epoch, each), text) for each, text in rows]
+            texts = [
+                (messages.outer_info(self.task.task_id, epoch, each), text) for each, text in rows
+            ]
             yield self.task.seal, key, texts
             last = rows[-1][0]
 
@@ -435,11 +437,10 @@ class Shuffler(Keeper):
         added = (each for each in dummies if each[0] in keys and len(each) == self._record_size)
         batch = Batch.signed(
             self._signing_key,
-            self._task_id,
+            self.task,
             chain(split(b"".join(released), self._record_size), added),
             number=state.number,
             epochs=(state.first_epoch, state.last_epoch),
-            record_size=self._record_size,
             num_opened=len(records),
             num_dishonest=num_dishonest,
             num_true=len(released) if adds_dummies or has_shares else None,
@@ -457,7 +458,7 @@ class Shuffler(Keeper):
 
     def _shares_in(self, page: Iterable[bytes | None]) -> list[bytes]:
         """Return the sound shares of a page of devices."""
-        return messages.shares_in(page, self.inner_keys, self._record_size, self.task.num_slots)
+        return messages.shares_in(page, self.inner_keys, self.task)
 
     def settle(self, state: BatchState, written: Written) -> BatchState:
         """Store the outcome of a batch, and forget its reports except those that wait for more.

@@ -306,7 +306,7 @@ def shuffler_app(
 
     async def reports(request: Request) -> Response:
         body = await http.body_of(request, most_reports(*sizes) * report_size(*sizes))
-        return http.data_of(bytes(await intake.take(decode_upload(body, *sizes))))
+        return http.data_of(bytes(await intake.take(decode_upload(body, task))))
 
     async def batches(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, Self
 
@@ -20,6 +20,7 @@ from shuffledp.collection.questions.rounds import LEAST_USERS, Search
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease, honest_users
 from shuffledp.core.bound import Guarantee
+from shuffledp.core.checks import set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutOfRegimeError, ParameterError, ShuffledpError
@@ -153,9 +154,15 @@ class Task:
     operator_key: bytes
     dummies: DummyLaw | None = None
     seal: Seal = "x25519"
+    #: Largest number of records that a device may send, including the report.
+    num_slots: int = field(init=False, repr=False, compare=False)
+    #: SHA-256 of the task, which differs if any field differs.
+    task_id: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._require_dummies()
+        own = None if self.adds_dummies else self.dummies
+        set_fields(self, num_slots=own.rare_number(self.asked.num_answers) if own else 1)
         require_text("info or a URL of the task", self.info, self.shuffler_url, self.analyzer_url)
         for name, value, first, last in (
             ("start", self.start, 0, 2**64 - 1),
@@ -180,6 +187,7 @@ class Task:
             raise ParameterError(f"epsilon = {self.epsilon} is not above 0")
         if not 0 < _decimal("delta", self.delta) < 1:
             raise ParameterError(f"delta = {self.delta} is not in (0, 1)")
+        set_fields(self, task_id=hashlib.sha256(self.encode()).digest())
 
     def _require_dummies(self) -> None:
         """Raise unless dummies look like reports and can be sealed, or none are needed."""
@@ -279,16 +287,14 @@ class Task:
         return self.dummies is not None and self.dummies.sender == "shuffler"
 
     @property
-    def num_slots(self) -> int:
-        """Largest number of records that a device may send, including the report."""
-        if self.dummies is None or self.adds_dummies:
-            return 1
-        return self.dummies.rare_number(self.asked.num_answers)
-
-    @property
     def sizes(self) -> tuple[int, int, Seal]:
         """Bytes of a randomized report, slots of a device, and the seal."""
         return self.asked.codec.num_report_bytes, self.num_slots, self.seal
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes of a record of a batch: the key's number, the seal and a report."""
+        return 1 + self.asked.codec.num_report_bytes + SIZES[self.seal].added
 
     def with_own_dummies(self, report: bytes, entropy: Entropy) -> list[bytes]:
         """Return a user's report and the dummies that the device sends, if any, in bytewise order.
@@ -325,11 +331,6 @@ class Task:
         if num_junk <= num_dishonest:
             return num_dishonest - num_junk
         return self.most_dishonest(num_opened - num_junk)
-
-    @property
-    def task_id(self) -> bytes:
-        """SHA-256 of the task, which differs if any field differs."""
-        return hashlib.sha256(self.encode()).digest()
 
     @property
     def path(self) -> str:

@@ -90,7 +90,7 @@ def test_a_clock_that_is_wrong_for_four_seconds_costs_nothing(tmp_path, capsys):
 
         def sent(number):
             body = upload(TASK, b"\1", number=number)
-            report = decode_upload(body, TASK.asked.codec.num_report_bytes)
+            report = decode_upload(body, TASK)
 
             async def ask():
                 storing = asyncio.ensure_future(intake.run())

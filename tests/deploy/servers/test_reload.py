@@ -76,7 +76,7 @@ def test_lists_of_keys_are_read_again_and_what_is_wrong_changes_nothing(make, ro
     def serial(url, name="keys"):
         owner = role if name == "keys" else "analyzer"
         answer = httpx.get(f"{url}/{name}", trust_env=False).content
-        return SignedKeys.decode(answer, task.operator_key, owner, task.task_id).serial
+        return SignedKeys.decode(answer, owner, task).serial
 
     with serving(role, folder) as (url, reload):
         before = serial(url)

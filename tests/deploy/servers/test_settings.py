@@ -10,7 +10,6 @@ from deploy.roles import GRACE_SECONDS, OVER, at, sent
 from deploy.steps import advance, take
 from shuffledp.cli.main import main
 from shuffledp.core.errors import DataError, OutputError
-from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer_server import open_analyzer
 from shuffledp.deploy.messages import Answer
 from shuffledp.deploy.servers.settings import (
@@ -156,7 +155,7 @@ def test_reports_sealed_before_and_after_rotation_are_opened_until_the_old_key_g
             take(shuffler, body, at(epoch, GRACE_SECONDS))
             advance(shuffler, at(epoch, OVER))
             data = shuffler.fetch(epoch + 1)
-            size = m.sealed_size(task.asked.codec.num_report_bytes)
+            size = task.record_bytes
             assert {data[at] for at in range(len(data) - 3 * size, len(data), size)} == {key}
             assert analyzer.take(data).reports.num_reports == 3
     clock[0] = at(2)  # which no server has seen: the task begins at 0

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_the_vectors_hold_in_node_and_python_opens_what_it_seals():
     sealed = {line[-2]: bytes.fromhex(line[-1]) for line in lines if "sealed" in line[:2]}
     assert sealed.keys() == SIZES.keys()
     for kind, (shuffler, analyzer) in keys.items():
-        (report,) = m.decode_upload(sealed[kind], 2, kind=kind)
+        (report,) = m.decode_upload(sealed[kind], SimpleNamespace(sizes=(2, 1, kind)))
         assert (report.report_id, report.epoch, report.key) == (bytes([7] * 16), 3, 0)
         info = m.outer_info(TASK.task_id, 3, report.report_id)
         record = open_seal(report.sealed, shuffler, info)

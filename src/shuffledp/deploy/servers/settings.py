@@ -236,8 +236,7 @@ def key_path(folder: Path, number: int) -> Path:
 
 def read_list(path: Path, task: Task, role: Role) -> SignedKeys:
     """Read a server's list of keys, signed by the task's operator."""
-    known = (task.operator_key, role, task.task_id, task.seal)
-    return _decoded(path, lambda data: SignedKeys.decode(data, *known))
+    return _decoded(path, lambda data: SignedKeys.decode(data, role, task))
 
 
 def _key_of(path: Path) -> bytes:
@@ -358,7 +357,7 @@ class _Operator(NamedTuple):
         last = serial if role == "shuffler" else self.task.num_epochs
         until = self.task.start + (last + 1) * self.task.epoch_seconds + int(self.grace) + 1
         made = SignedKeys(serial=serial, not_after=until, keys=tuple(keys))
-        return made.signed(self.key, role, self.task.task_id).encode()
+        return made.signed(self.key, role, self.task).encode()
 
 
 def _public(key: Any) -> bytes:
