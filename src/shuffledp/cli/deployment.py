@@ -234,7 +234,8 @@ def _check_dap(path: Path, **numbers: float) -> None:
     if not {"epsilon0", "delta"} <= numbers.keys():
         raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")
     made = DapTask.decode(bytes_of(path))
-    found = made.guarantee(**numbers)
+    law: Any = {"randomizer": "k-rr", "domain_size": made.num_outcomes} | numbers
+    found = sdp.account(num_users=made.min_batch_size, **law)
     record = {
         "task": str(path),
         "vdaf": made.vdaf,

@@ -15,8 +15,6 @@ for the claimed privacy, which nothing in it states (ietf-wg-ppm/draft-ietf-ppm-
 from dataclasses import dataclass
 from typing import Final, Self
 
-from shuffledp.accounting.account import account
-from shuffledp.core.bound import Guarantee
 from shuffledp.deploy.wire import Fault, Reader, Reason
 
 _BATCH_MODES: Final = (1, 2)  # time_interval, leader_selected; neither has parameters
@@ -51,12 +49,10 @@ class DapTask:
         vdaf_type, vdaf_config = reader.uint(4), reader.opaque(2)
         extensions = reader.opaque(2)
         reader.finish()
-        needed = {"task_info": info, "a URL": leader_url and helper_url}
-        for name, value in (
-            needed | {"time_precision": precision, "min_batch_size": least}
-        ).items():
-            if not value:
-                raise reader.error(f"{name} is empty or 0")
+        needed: dict[str, object] = {"task_info": info, "a URL": leader_url and helper_url}
+        needed |= {"time_precision": precision, "min_batch_size": least}
+        if missing := [name for name, value in needed.items() if not value]:
+            raise reader.error(f"{missing[0]} is empty or 0")
         if batch_mode not in _BATCH_MODES:
             raise reader.error(f"batch mode {batch_mode} is not known", Reason.MISMATCH)
         if batch_config:
@@ -64,17 +60,6 @@ class DapTask:
         _require_known(extensions, reader)
         vdaf, num_outcomes = _vdaf(vdaf_type, vdaf_config, reader)
         return cls(info, leader_url, helper_url, least, vdaf, num_outcomes)
-
-    def guarantee(self, *, epsilon0: float, delta: float, honest_fraction: float = 1) -> Guarantee:
-        """Return the guarantee of the smallest batch if devices ran k-ary randomized response."""
-        return account(
-            randomizer="k-rr",
-            domain_size=self.num_outcomes,
-            epsilon0=epsilon0,
-            num_users=self.min_batch_size,
-            delta=delta,
-            honest_fraction=honest_fraction,
-        )
 
 
 def _require_known(extensions: bytes, whole: Reader) -> None:
