@@ -76,7 +76,7 @@ def test_another_batch_than_the_one_asked_for_is_not_taken(monkeypatch):
     """A batch that came before would be published again, and the one asked for be deleted."""
     data = batch_of(TASK, [record(b"\0")], number=1)
     monkeypatch.setattr(Server, "request", lambda *_, **__: data)
-    with Server(TASK, "http://127.0.0.1:1", "shuffler") as server:
+    with Server(TASK, "shuffler") as server:
         assert server.batch(1) == data
         with pytest.raises(ProtocolError, match="asked for batch 2, the shuffler answers with b"):
             server.batch(2)

@@ -20,7 +20,7 @@ from end_to_end.clocked import EPOCH, HALF, OVER, Clock
 from end_to_end.test_deployment import inner
 from golden.net.exchange import free_address
 from shuffledp.cli.main import TERMINATED, main
-from shuffledp.deploy.remote import Server, fetch_keys
+from shuffledp.deploy.remote import servers_of
 from shuffledp.deploy.servers.settings import read_task
 from shuffledp.deploy.servers.watch import FIELDS, METRICS
 
@@ -80,11 +80,8 @@ def test_logs_numbers_and_stores_say_nothing_of_reports_and_clients(tmp_path, mo
     try:
         for address in addresses:
             wait_for("ok", lambda address=address: inner(address, "/readyz"))
-        with (
-            Server(task, task.shuffler_url, "shuffler") as one,
-            Server(task, task.analyzer_url, "analyzer") as other,
-        ):
-            sealing, opening = fetch_keys(one, other)
+        with servers_of(task) as (_, sealing, opening):
+            pass
         epoch = 0
         ids = [bytes([17, 34, 51]) * 4 + number.to_bytes(4, "big") for number in range(NUM_REPORTS)]
         body = b"".join(
@@ -215,11 +212,8 @@ def a_task_with_short_batch(pair, analyzer):
     pair.move(HALF)
     pair.start("right")
     pair.processes["analyzer"] = started(pair.right, "analyzer", Path("analyzer.log"))
-    with (
-        Server(task, task.shuffler_url, "shuffler") as one,
-        Server(task, task.analyzer_url, "analyzer") as other,
-    ):
-        lists = fetch_keys(one, other)
+    with servers_of(task) as (_, *lists):
+        pass
     Path("answers.csv").write_text("answer\n" + "yes\nno\n" * 20)
     pair.right.run("send", "task/task.bin", "answers.csv", "--column", "answer")
     pair.move(OVER)

@@ -120,7 +120,6 @@ def analyzer_service(
         open_analyzer(settings) as analyzer,
         Server(
             task := analyzer.task,
-            task.shuffler_url,
             "shuffler",
             signing_key(settings.identity_key),
             patience_seconds=_POLL_PATIENCE_SECONDS,

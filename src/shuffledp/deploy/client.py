@@ -322,13 +322,8 @@ class Client(Keeper):
             return Answer(self._fact("answer"))
         self._kept_to_send()  # raises before any server is asked for keys
         with needing("httpx", "sending", "httpx"):
-            from shuffledp.deploy.remote import Server, fetch_keys
-        task, patience = self.task, patience_seconds
-        with (
-            Server(task, task.shuffler_url, "shuffler", patience_seconds=patience) as shuffler,
-            Server(task, task.analyzer_url, "analyzer", patience_seconds=patience) as analyzer,
-        ):
-            sealing, opening = fetch_keys(shuffler, analyzer)
+            from shuffledp.deploy.remote import servers_of
+        with servers_of(self.task, patience_seconds) as (shuffler, sealing, opening):
             now = time.time() if now is None else now
             outer, inner = self.choose_keys(shuffler=sealing, analyzer=opening, now=now)
             (answer,) = shuffler.upload(self.sealed(shuffler=outer, analyzer=inner))

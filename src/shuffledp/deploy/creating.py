@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -20,6 +20,11 @@ from shuffledp.deploy.sealing import SIZES
 from shuffledp.deploy.servers.settings import port_on, write_task
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import ProtocolError
+
+# Fields of a task whose operator does not state them.
+_USUAL: Final[dict[str, Any]] = {
+    "info": "a collection", "epoch_seconds": 86_400, "num_epochs": 30, "short_batch": "hold"
+}  # fmt: skip
 
 
 def first_round(question: Any, *, is_for_all: bool) -> Any:
@@ -67,8 +72,8 @@ def sealed_sizes(plan: Plan) -> dict[str, int]:
 def create_task(
     folder: Path,
     *,
-    listen: tuple[str, str],
-    grace_seconds: float,
+    listen: tuple[str, str] = ("127.0.0.1:8410", "127.0.0.1:8420"),
+    grace_seconds: float = 3_600.0,
     honest_fraction: float = 1.0,
     codes: Sequence[bytes] = (),
     remedy: str = "",
@@ -89,7 +94,7 @@ def create_task(
     urls = (f"http://{each}" for each in listen)
     reached = dict(zip(("shuffler_url", "analyzer_url"), urls, strict=True))
     made = Task(
-        **reached | fields,
+        **_USUAL | reached | fields,
         start=0,
         honest_ppm=honest_users(1_000_000, honest_fraction),
         operator_key=operator.public_key().public_bytes_raw(),

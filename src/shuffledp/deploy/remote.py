@@ -3,7 +3,8 @@
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,18 +34,18 @@ _LARGEST: Final = 1e300
 
 
 class Server(HttpClient):
-    """Client of the server in one role; a context manager."""
+    """Client of a task's server in one role, where devices reach it; a context manager."""
 
     def __init__(
         self,
         task: Task,
-        url: str,
         role: Role,
         key: Ed25519PrivateKey | None = None,
         *,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._task, self._key, self._role = task, key, role
+        url = task.shuffler_url if role == "shuffler" else task.analyzer_url
         super().__init__(url, server=role, patience_seconds=patience_seconds)
 
     def _ask(self, method: str, path: str, most: int, content: bytes | None = None) -> bytes:
@@ -116,6 +117,16 @@ def fetch_keys(shuffler: Server, analyzer: Server) -> tuple[SignedKeys, SignedKe
     return sealing, opening
 
 
+@contextmanager
+def servers_of(
+    task: Task, patience_seconds: float = PATIENCE_SECONDS
+) -> Iterator[tuple[Server, SignedKeys, SignedKeys]]:
+    """Yield a task's shuffler, and the lists of both servers' keys, as `fetch_keys` does."""
+    how: Any = {"patience_seconds": patience_seconds}
+    with Server(task, "shuffler", **how) as shuffler, Server(task, "analyzer", **how) as analyzer:
+        yield shuffler, *fetch_keys(shuffler, analyzer)
+
+
 def send_values(
     task: Task,
     values: Iterable[Any],
@@ -138,11 +149,7 @@ def send_values(
     if task.epoch_at(now()) is None:  # before the keys, which end with the task
         raise DataError(task.state_at(now()))
     counts, done = dict.fromkeys((each.name.lower() for each in Answer), 0), 0
-    with (
-        Server(task, task.shuffler_url, "shuffler") as shuffler,
-        Server(task, task.analyzer_url, "analyzer") as analyzer,
-    ):
-        sealing, opening = fetch_keys(shuffler, analyzer)
+    with servers_of(task) as (shuffler, sealing, opening):
         for each in (sealing, opening):
             each.require_current(now())
         for block in values:
@@ -190,7 +197,7 @@ def collect_results(
         require_whole("batch", batch, 1, task.num_epochs + 1)
     waited, step = 0.0, min(1.0, task.epoch_seconds / 10)
     was_outside: bool | None = None
-    with Server(task, task.analyzer_url, "analyzer", operator_key) as analyzer:
+    with Server(task, "analyzer", operator_key) as analyzer:
         while True:
             found = analyzer.results()
             numbers = found["batches"]

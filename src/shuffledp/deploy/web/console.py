@@ -127,7 +127,7 @@ class Watched:
         if not (path := self.folder / "operator.key").is_file():
             raise DataError(f"no results: {self.folder} has no operator.key, which opens them")
         how: Any = {"key": signing_key(path), "patience_seconds": _PATIENCE_SECONDS}
-        with Server(self.task, self.task.analyzer_url, "analyzer", **how) as analyzer:
+        with Server(self.task, "analyzer", **how) as analyzer:
             found = analyzer.results()
             for number in found["batches"][-_MOST_RESULTS:]:
                 if number not in self.records:

@@ -48,16 +48,6 @@ _MANY: Final = 1e15
 _MOST_BODY: Final = 10_000
 _FOLDER: Final = re.compile(r"\w[\w.-]{0,99}", re.ASCII)
 
-# Defaults of `task create`.
-_TASK: Final[dict[str, Any]] = {
-    "listen": ("127.0.0.1:8410", "127.0.0.1:8420"),
-    "grace_seconds": 3_600.0,
-    "epoch_seconds": 86_400,
-    "num_epochs": 30,
-    "short_batch": "hold",
-    "info": "a collection",
-}
-
 # Charts of the error against one option of `plan`: name, caption, title of the axis, the option,
 # and factors on its planned value.
 _CHARTS: Final = (
@@ -184,7 +174,7 @@ def created(home: Path, form: Form, folder: str, text: str) -> dict[str, Any]:
         found = plan_of(form)
         said = {"epsilon": given(found.target_epsilon), "delta": given(found.target_delta)}
         promise = promise_of(found, text.strip(), **said)
-        made = create_task(home / folder, min_batch=found.num_users, **_TASK | promise)
+        made = create_task(home / folder, min_batch=found.num_users, **promise)
     except (ShuffledpError, OSError) as error:
         return {"refused": str(error)}
     return {"made": folder, "task_id": made.task_id.hex()}
