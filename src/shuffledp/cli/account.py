@@ -60,7 +60,7 @@ def account(*, certify: bool, **asked: Any) -> None:
     require_one_asked(epsilon=asked["epsilon"], delta=asked["delta"])
     terms = Terms(**asked)
     guarantee = terms.guarantee()
-    proved = {"certificate": _certificate(terms, guarantee.bound)} if certify else {}
+    proved = {"certificate": _certificate(terms, guarantee)} if certify else {}
     if terms.delta is not None:
         console.print_warnings(delta_cautions(terms.delta, guarantee.num_users))
     if asked["channel"] is not None and (caution := open_channel(asked["channel"]).caution):
@@ -73,13 +73,10 @@ def account(*, certify: bool, **asked: Any) -> None:
         console.print_paragraph(title, text)
 
 
-def _certificate(terms: "Terms", bound: "sdp.Bound") -> str:
-    """Return the certificate of a bound on a single batch."""
-    from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
+def _certificate(terms: "Terms", guarantee: "sdp.Guarantee") -> str:
+    """Return the certificate of the guarantee of a single batch."""
+    from shuffledp.accounting.certification.certificate import certify
     from shuffledp.accounting.guarantees import single_batch
 
-    profile, num_users = single_batch(terms.releases(), "certify")
-    how: Any = {"num_users": num_users, "bound": bound}
-    if terms.delta is not None:
-        return certify_epsilon(profile, delta=terms.delta, **how).statement
-    return certify_delta(profile, epsilon=terms.epsilon, **how).statement
+    profile, _ = single_batch(terms.releases(), "certify")
+    return certify(profile, guarantee).statement

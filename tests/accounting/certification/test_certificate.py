@@ -9,9 +9,9 @@ import pytest
 from oracles.profiles import any_randomizer, k_rr, optimized_unary, symmetric_unary
 from oracles.stated_blankets import atoms_of, epsilon0_of, stated, subset_selection
 from shuffledp.accounting.certification import balls
-from shuffledp.accounting.certification.certificate import certify_delta, certify_epsilon
+from shuffledp.accounting.certification.certificate import certify
 from shuffledp.amplification.registry import account_delta, account_epsilon
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.errors import (
     MissingPackageError,
     OutOfRegimeError,
@@ -31,6 +31,14 @@ FAMILIES = {
 
 def _bound(upper, method="clones"):
     return Bound(lower=None, upper=upper, method=method, source="", assumptions=())
+
+
+def certify_epsilon(profile, *, num_users, bound, delta):
+    return certify(profile, Guarantee(epsilon=bound, delta=delta, num_users=num_users))
+
+
+def certify_delta(profile, *, num_users, bound, epsilon):
+    return certify(profile, Guarantee(epsilon=epsilon, delta=bound, num_users=num_users))
 
 
 def _subset_selection():
@@ -182,7 +190,7 @@ def test_what_never_becomes_a_number_decides_nothing(monkeypatch, error):
         ({"delta": float("nan")}, ParameterError, "delta"),
         ({"bound": _bound(0.5, "folklore")}, OutOfRegimeError, "has no certificate"),
         ({"bound": _bound(0.5, "k-rr-blanket")}, OutOfRegimeError, "k-ary"),
-        ({"bound": _bound(float("inf"))}, ParameterError, "bound.upper"),
+        ({"bound": _bound(float("inf"))}, ParameterError, "epsilon = inf"),
     ],
 )
 def test_refusals(arguments, error, message):

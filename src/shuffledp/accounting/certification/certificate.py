@@ -12,7 +12,7 @@ their doubles. So a certificate says nothing about digits that stated atoms lack
 from dataclasses import dataclass
 from types import ModuleType
 
-from shuffledp.core.bound import Bound
+from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_delta, require_non_negative
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError, needing
 from shuffledp.core.numerics.enclosure import Enclosure
@@ -42,48 +42,30 @@ class Certificate:
     bits: int
 
 
-def certify_epsilon(
-    profile: LocalProfile, *, num_users: int, bound: Bound, delta: float
-) -> Certificate:
-    """Prove in ball arithmetic that ``bound.upper`` is a valid epsilon for ``delta``."""
-    allowed = require_delta(delta)
-    epsilon = require_non_negative("bound.upper", bound.upper)
-    balls = _require_certifiable(profile, num_users, bound, allowed)
-    return _proved(balls, profile, num_users, bound.method, at=(epsilon, allowed))
-
-
-def certify_delta(
-    profile: LocalProfile, *, num_users: int, bound: Bound, epsilon: float
-) -> Certificate:
-    """Prove in ball arithmetic that ``bound.upper`` is a valid delta at ``epsilon``."""
-    at = require_non_negative("epsilon", epsilon), require_non_negative("bound.upper", bound.upper)
-    balls = _require_certifiable(profile, num_users, bound, None)
-    return _proved(balls, profile, num_users, bound.method, at=at)
-
-
-def _require_certifiable(
-    profile: LocalProfile, num_users: int, bound: Bound, delta: float | None
-) -> ModuleType:
-    """Return the ball arithmetic, if the bound's method applies and has a certificate."""
+def certify(profile: LocalProfile, guarantee: Guarantee) -> Certificate:
+    """Prove in ball arithmetic that the computed parameter of one batch's guarantee is valid."""
     from shuffledp.amplification.registry import applicable_methods
 
+    epsilon = require_non_negative("epsilon", guarantee.epsilon_upper)
+    is_given = not isinstance(guarantee.delta, Bound)
+    target = require_delta(guarantee.delta_upper) if is_given else guarantee.delta_upper
     with needing("flint", "a certificate", "shuffledp[certify]"):
         from shuffledp.accounting.certification import balls
-    if bound.method not in balls.CERTIFIABLE:
+    method = guarantee.bound.method
+    if method not in balls.CERTIFIABLE:
         raise OutOfRegimeError(
-            f"method {bound.method!r} has no certificate; account with one of "
+            f"method {method!r} has no certificate; account with one of "
             f"{', '.join(balls.CERTIFIABLE)}"
         )
-    applicable_methods(bound.method, profile, num_users, delta)
-    return balls
+    applicable_methods(method, profile, guarantee.num_users, target if is_given else None)
+    return _proved(balls, method, profile, guarantee.num_users, (epsilon, target))
 
 
 def _proved(
     balls: ModuleType,
+    method: str,
     profile: LocalProfile,
     num_users: int,
-    method: str,
-    *,
     at: tuple[float, float],
 ) -> Certificate:
     """Return the certificate, at an epsilon and a delta, of the first level that decides."""
