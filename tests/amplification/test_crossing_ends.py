@@ -67,8 +67,6 @@ def test_one_pair_loses_nothing_from_epsilon0_on():
     assert binary._upper(1.0, 3.0) == 0.0
     assert binary._lower(1.0, 3.0) == binary._worst_sampled(1.0) == 0.0
     assert binary._upper(0.999, 3.0) > 0.0
-    for hold_one in (True, False):
-        assert binary.enclose_extreme(1.0, others_hold_one=hold_one) == Enclosure(0.0, 0.0)
 
 
 def test_where_round_off_dominates_fewer_users_are_accounted_for():

@@ -234,7 +234,7 @@ def test_the_class_has_both_curves():
         assert mirrored.forward(0.001) == curve.backward(0.001)
 
 
-# ------------------------------------------------------------------ the switch to atoms
+# ------------------------------------------------------------------ all others hold the same
 
 
 @pytest.mark.parametrize("epsilon0", [0.3, 1.0, 5.0, 12.0])
@@ -246,7 +246,10 @@ def test_binary_rr_by_atoms_is_binary_rr_by_binomials(epsilon0):
     for epsilon in (0.0, 0.3 * scale, scale, min(1.5 * scale, 0.99 * epsilon0)):
         found = sorted((curve.forward(epsilon), curve.backward(epsilon)), key=lambda x: x.lower)
         wanted = sorted(
-            (by_binomials.enclose_extreme(epsilon, others_hold_one=way) for way in (True, False)),
+            (
+                Enclosure(by_binomials._lower(epsilon, ones), by_binomials._upper(epsilon, ones))
+                for ones in (0.0, num_users - 1.0)
+            ),
             key=lambda x: x.lower,
         )
         for one, other in zip(found, wanted, strict=True):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from shuffledp.amplification.clones_and_families import attack_atoms
+from shuffledp.amplification.lower_bounds import attack_atoms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily

@@ -253,7 +253,7 @@ def _inverted(
         # A wide enclosure costs a small part of a narrow one, and its root is a better guess.
         guess = invert(guess, _COARSE_WIDTH, _COARSE_TOLERANCE, spread)[0 if up else 1]
         spread = _COARSE_WIDTH
-    above, below = invert(guess, width, max(2e-8, width), spread)
+    above, below = invert(guess, width, max(2.0 * min(width, NARROWEST), width), spread)
     return (0.0, least) if above == below else (above, below)
 
 

@@ -85,7 +85,9 @@ class BinaryRandomizedResponse:
         """
         if self._first_excess(0.0, 0.5 * delta, 0.0) < 0.0:
             return Enclosure(0.0, 0.0)  # no delta is enclosed twice as wide
-        lower = self.lower_epsilon(delta, highest)
+        # An epsilon that the two extreme neighbouring pairs make unavoidable.
+        extremes = (self._least_epsilon(delta, ones, 0.0, highest) for ones in (0.0, self._others))
+        lower = max(extremes)
         worst = self._worst_sampled(lower)
         if delta < SMALLEST_DELTA:
             lower = self._least_epsilon(delta, worst, lower, highest)
@@ -143,21 +145,6 @@ class BinaryRandomizedResponse:
             upper = min(max(upper, highest) * width, most)
             ones = self._first_excess(epsilon, upper, ones)
         return lower, upper, worst
-
-    def lower_epsilon(self, delta: float, highest: float) -> float:
-        """Return an epsilon that the two extreme neighbouring pairs make unavoidable."""
-        return max(
-            self._least_epsilon(delta, 0.0, 0.0, highest),
-            self._least_epsilon(delta, self._others, 0.0, highest),
-        )
-
-    def enclose_extreme(self, epsilon: float, *, others_hold_one: bool) -> Enclosure:
-        """Enclose delta of one of the two extreme pairs: all others hold zero, or all hold one."""
-        if epsilon >= self._epsilon0:
-            return Enclosure(0.0, 0.0)
-        ones = self._others if others_hold_one else 0.0
-        lower, upper = self._lower(epsilon, ones), self._upper(epsilon, ones)
-        return Enclosure(min(lower, upper), max(upper, SMALLEST_DELTA))
 
     def _deviation(self) -> float:
         """Return the deviation that the loss of a large crowd has; 0 for denormal losses."""

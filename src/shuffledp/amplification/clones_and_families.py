@@ -248,10 +248,10 @@ def blanket_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
         return profile.blanket
     if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0:
         return ()
-    return _outward(_listed(family_law(profile)))
+    return _outward(listed_atoms(family_law(profile)))
 
 
-def _listed(law: AtomLaw) -> tuple[BlanketAtom, ...]:
+def listed_atoms(law: AtomLaw) -> tuple[BlanketAtom, ...]:
     """Return the atoms of a law but for the null report."""
     rows = zip(law.masses.tolist(), law.ratios0.tolist(), law.ratios1.tolist(), strict=True)
     return tuple(
@@ -275,19 +275,3 @@ def _outward(atoms: Iterable[BlanketAtom]) -> tuple[BlanketAtom, ...]:
         )
         for atom in atoms
     )
-
-
-def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
-    """Return the atoms of explicit data: ratios to the law of the value that all others hold."""
-    if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
-        return profile.attack
-    if profile.participation < 1.0:
-        return ()
-    epsilon0, size, family = profile.epsilon0, profile.domain_size, profile.family
-    if family is RandomizerFamily.ANY:
-        size = 2 if size == 2 or epsilon0 <= math.log(2.0) else 3
-    elif family is RandomizerFamily.OTHER or size is None:
-        return ()
-    if family in _UNARY:
-        return _listed(third_value_law(profile)) if size >= 3 else ()
-    return _listed(same_answer_laws(epsilon0)[1] if size == 2 else third_answer_law(epsilon0, size))

@@ -16,16 +16,13 @@ from functools import partial
 from shuffledp.amplification import atom_law, channel_rows
 from shuffledp.amplification import clones_and_families as families
 from shuffledp.amplification.atom_law import AtomLaw, mirrored
-from shuffledp.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
-# Users from which on binary randomized response is evaluated as an atom law, at a constant cost.
-_MANY_USERS = 10**6
-
-# Relative width of lower ends from atoms: ten times as wide takes a third of the time.
-_WIDTH = 1e-6
+# Relative width of lower ends from atoms: ten times as wide takes a third of the time. Outcomes of
+# two atoms are listed, as good as exactly, below this number of users.
+_WIDTH, _LISTED_WIDTH, _MANY_USERS = 1e-6, 5e-10, 10**6
 
 # Relative error that the explicit data of a profile may have.
 ATTACK_ACCURACY = 1e-9
@@ -44,63 +41,70 @@ def dominated_law(attack: Sequence[BlanketAtom]) -> AtomLaw:
     return AtomLaw([*masses, remaining], [*ratios0, 0.0], [*ratios1, max(ratios1)])
 
 
-def _data(
-    profile: LocalProfile, num_users: int
-) -> tuple[list[tuple[AtomLaw, AtomLaw]], list[BinaryRandomizedResponse]]:
-    """Return explicit data as atom laws, in both orders, and as binary randomized response."""
-    laws, binary = [], []
+def _family_data(profile: LocalProfile) -> list[tuple[AtomLaw, AtomLaw]]:
+    """Return the laws of the family's explicit data, each in both orders of the pair."""
+    epsilon0, size, family = profile.epsilon0, profile.domain_size, profile.family
+    is_k_rr, found = family is RandomizerFamily.K_RANDOMIZED_RESPONSE, []
+    if family is RandomizerFamily.ANY or (is_k_rr and size == 2):
+        # Binary randomized response is among the randomizers that the profile allows.
+        found.append(families.same_answer_laws(epsilon0))
+    # In all others, all other users hold one third value.
+    if family is RandomizerFamily.ANY and size != 2:
+        laws = [families.third_answer_law(epsilon0, 3)]
+    elif family is RandomizerFamily.OTHER or size is None or size < 3:
+        laws = []
+    elif is_k_rr:
+        laws = [families.third_answer_law(epsilon0, size)]
+    else:
+        laws = [families.third_value_law(profile), families.third_bit_law(profile)]
+    return found + [(law, law) for law in laws]
+
+
+def _data(profile: LocalProfile) -> list[tuple[AtomLaw, AtomLaw]]:
+    """Return the laws of all explicit data, each in both orders of the pair."""
+    found = []
     if profile.attack:
-        laws.append((dominated_law(profile.attack), dominated_law(mirrored(profile.attack))))
-    if profile.participation < 1.0:  # the families' data are of reports that are always sent
-        return laws, []
-    if profile.family is RandomizerFamily.ANY or (
-        profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE and profile.domain_size == 2
-    ):  # binary randomized response is among the randomizers that the profile allows
-        if num_users < _MANY_USERS:
-            binary.append(BinaryRandomizedResponse(profile.epsilon0, num_users))
-        else:
-            laws.append(families.same_answer_laws(profile.epsilon0))
-    return laws + [(law, law) for law in _symmetric_laws(profile)], binary
+        found.append((dominated_law(profile.attack), dominated_law(mirrored(profile.attack))))
+    # The families' data are of reports that are always sent.
+    return found if profile.participation < 1.0 else found + _family_data(profile)
 
 
-def _symmetric_laws(profile: LocalProfile) -> list[AtomLaw]:
-    """Return the laws of the family's explicit data in which all others hold one third value."""
-    epsilon0, size = profile.epsilon0, profile.domain_size
-    if profile.family is RandomizerFamily.ANY:
-        return [] if size == 2 else [families.third_answer_law(epsilon0, 3)]
-    if profile.family is RandomizerFamily.OTHER or size is None or size < 3:
-        return []
-    if profile.family is RandomizerFamily.K_RANDOMIZED_RESPONSE:
-        return [families.third_answer_law(epsilon0, size)]
-    return [families.third_value_law(profile), families.third_bit_law(profile)]
+def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
+    """Return the atoms of explicit data: ratios to the law of the value that all others hold."""
+    if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
+        return profile.attack
+    data = [] if profile.participation < 1.0 else _family_data(profile)
+    is_ternary_worse = profile.family is RandomizerFamily.ANY and profile.epsilon0 > math.log(2.0)
+    return families.listed_atoms(data[-1 if is_ternary_worse else 0][1]) if data else ()
 
 
 def attack_curves(
     profile: LocalProfile, num_users: int, *, width: float = 0.0
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
-    laws, binary = _data(profile, num_users)
-    finest, highest = max(width, atom_law.NARROWEST), profile.epsilon0
-    orders = [
-        [partial(atom_law.atom_delta, law, num_users, width=finest) for law in pair]
-        for pair in laws
+    how = {"width": max(width, atom_law.NARROWEST)}
+    return [
+        HockeyStickCurve(
+            *(partial(atom_law.atom_delta, law, num_users, **how) for law in pair),
+            profile.epsilon0,
+        )
+        for pair in _data(profile)
     ]
-    orders += [
-        [partial(each.enclose_extreme, others_hold_one=one) for one in (False, True)]
-        for each in binary
-    ]
-    return [HockeyStickCurve(forward, backward, highest) for forward, backward in orders]
 
 
 def unavoidable_epsilon(profile: LocalProfile, num_users: int, delta: float) -> float | None:
     """Return an epsilon that some data prove unavoidable, rounded down; None if none is known."""
-    laws, binary = _data(profile, num_users)
-    highest = profile.epsilon0
     attacks: list[Callable[[], float]] = [
-        partial(atom_law.atom_epsilon_below, law, num_users, delta, highest, width=_WIDTH)
-        for law in dict.fromkeys(law for pair in laws for law in pair)
+        partial(
+            atom_law.atom_epsilon_below,
+            law,
+            num_users,
+            delta,
+            profile.epsilon0,
+            width=_WIDTH if law.masses.size > 2 or num_users >= _MANY_USERS else _LISTED_WIDTH,
+        )
+        for law in dict.fromkeys(law for pair in _data(profile) for law in pair)
     ]
-    attacks += [partial(each.lower_epsilon, delta, highest) for each in binary]
     by_channel = partial(channel_rows.attack_epsilon, profile, num_users, delta)
     return _strongest(attacks, profile, by_channel)
 

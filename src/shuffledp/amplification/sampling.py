@@ -52,8 +52,9 @@ from functools import partial
 from typing import Any
 
 from shuffledp.amplification.atom_law import mirrored
-from shuffledp.amplification.clones_and_families import attack_atoms, blanket_atoms
+from shuffledp.amplification.clones_and_families import blanket_atoms
 from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.lower_bounds import attack_atoms
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.exact_atoms import outward_atoms, outward_pairs

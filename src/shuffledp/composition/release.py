@@ -16,7 +16,6 @@ import numpy as np
 
 from shuffledp.amplification import local, sampling
 from shuffledp.amplification.atom_law import SMALLEST_DELTA, atom_delta, mirrored
-from shuffledp.amplification.clones_and_families import attack_atoms
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.dummies import (
     added_sentence,
@@ -26,7 +25,7 @@ from shuffledp.amplification.dummies import (
     noisy_curve,
     pair_of_bins,
 )
-from shuffledp.amplification.lower_bounds import attack_curves, dominated_law
+from shuffledp.amplification.lower_bounds import attack_atoms, attack_curves, dominated_law
 from shuffledp.amplification.registry import (
     DUMMY_ASSUMPTIONS,
     METHODS,
