@@ -213,7 +213,7 @@ def test_long_laws_are_inverted_by_few_sums(monkeypatch):
         masses=masses / masses.sum(),
         infinite_mass=0.0,
         error=0.0,
-        direction="upper",
+        is_upper=True,
     )
     monkeypatch.setattr(PrivacyLoss, "delta", counting)
     found = loss.epsilon(1e-6)

@@ -11,7 +11,6 @@ from scipy import stats
 from shuffledp.amplification.random_crowd import (
     CrowdLaw,
     crowd_delta,
-    crowd_epsilon,
     crowd_of,
     tail_mean,
     tail_targets,
@@ -93,18 +92,6 @@ def test_targets_descend():
         assert targets == sorted(set(targets), reverse=True)
         assert targets[-1] == smallest
         assert all(0.0 < target < 1.0 for target in targets)
-
-
-def test_epsilon_is_on_the_safe_side():
-    def curve(epsilon):
-        return max(0.3 - 0.2 * epsilon, 0.0)
-
-    for guess in (0.1, 0.5, 0.999, 2.0):
-        found = crowd_epsilon(curve, 0.2, highest=1.0, guess=guess)
-        assert curve(found) <= 0.2
-        assert found == pytest.approx(0.5, rel=2e-6)
-    assert crowd_epsilon(curve, 0.4, highest=1.0, guess=0.5) == 0.0
-    assert crowd_epsilon(curve, 0.05, highest=1.0, guess=0.5) == 1.0
 
 
 @pytest.mark.parametrize(

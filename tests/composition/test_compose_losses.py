@@ -267,7 +267,7 @@ def test_round_off_that_grows_with_the_count_is_refused():
         masses=np.array([0.5, 0.0, 0.5]),
         infinite_mass=0.0,
         error=0.0,
-        direction="upper",
+        is_upper=True,
     )
     with pytest.raises(PrecisionError, match=r"round-off|spread"):
         compose([(law, 10**18)], 1e-9)
@@ -280,7 +280,7 @@ def test_infinite_losses_add_up():
         masses=np.array([0.9]),
         infinite_mass=0.1,
         error=0.0,
-        direction="upper",
+        is_upper=True,
     )
     twice = compose([(one, 2)], 1e-6)
     assert 0.19 <= twice.infinite_mass <= 0.19 + 1e-12
@@ -292,16 +292,16 @@ def test_infinite_losses_add_up():
         masses=np.array([0.0]),
         infinite_mass=1.0,
         error=0.0,
-        direction="upper",
+        is_upper=True,
     )
     assert compose([(one, 2), (hopeless, 1)], 1e-6).delta(5.0) == 1.0
 
 
 @pytest.mark.parametrize(
-    ("direction", "masses", "infinite"),
-    [("upper", [0.29, 0.52], 0.05), ("lower", [0.24, 0.48], 0.01)],
+    ("is_upper", "masses", "infinite"),
+    [(True, [0.29, 0.52], 0.05), (False, [0.24, 0.48], 0.01)],
 )
-def test_errors_of_a_convolution_go_the_safe_way(direction, masses, infinite, monkeypatch):
+def test_errors_of_a_convolution_go_the_safe_way(is_upper, masses, infinite, monkeypatch):
     found = convolution.Convolution(
         first=3,
         masses=np.array([0.25, 0.5]),
@@ -311,9 +311,9 @@ def test_errors_of_a_convolution_go_the_safe_way(direction, masses, infinite, mo
     )
     monkeypatch.setattr(convolution, "convolve", lambda *_: found)
     loss = PrivacyLoss(
-        interval=0.5, first=-1, masses=np.ones(3), infinite_mass=0.01, direction=direction
+        interval=0.5, first=-1, masses=np.ones(3), infinite_mass=0.01, is_upper=is_upper
     )
-    one = PrivacyLoss(interval=0.5, first=0, masses=np.ones(1), direction=direction)
+    one = PrivacyLoss(interval=0.5, first=0, masses=np.ones(1), is_upper=is_upper)
     composed = compose([(loss, 1), (one, 1)], 1e-9)
     assert composed.first == 3
     assert composed.masses == pytest.approx(masses, rel=1e-14)

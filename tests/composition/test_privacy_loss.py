@@ -40,14 +40,14 @@ def test_it_ends_somewhere(highest):
         HockeyStickCurve(forward=one, backward=one, highest=highest)
 
 
-def law(masses, *, first=0, interval=0.25, infinite=0.0, error=0.0, direction="upper"):
+def law(masses, *, first=0, interval=0.25, infinite=0.0, error=0.0, is_upper=True):
     return PrivacyLoss(
         interval=interval,
         first=first,
         masses=np.array(masses, dtype=np.float64),
         infinite_mass=infinite,
         error=error,
-        direction=direction,
+        is_upper=is_upper,
     )
 
 
@@ -66,7 +66,7 @@ weights = st.lists(st.integers(0, 50), min_size=1, max_size=12).filter(any)
 def test_delta_encloses_the_sum_at_any_real_epsilon(values, first, epsilon, infinite):
     masses = np.array(values) / sum(values) * (1.0 - infinite)
     upper = law(masses, first=first, infinite=infinite)
-    lower = law(masses, first=first, infinite=infinite, direction="lower")
+    lower = law(masses, first=first, infinite=infinite, is_upper=False)
     exact = exact_delta(upper, epsilon)
     # a sum of masses rounded above one would make delta exceed one
     assert min(exact, 1) <= upper.delta(epsilon) <= float(exact) * (1.0 + 1e-13) + 1e-13
@@ -79,7 +79,7 @@ def test_delta_encloses_the_sum_at_any_real_epsilon(values, first, epsilon, infi
 @given(weights, st.integers(-8, 8), st.floats(1e-12, 0.9))
 def test_epsilon_inverts_delta_on_the_safe_side(values, first, delta):
     masses = np.array(values) / sum(values)
-    upper, lower = law(masses, first=first), law(masses, first=first, direction="lower")
+    upper, lower = law(masses, first=first), law(masses, first=first, is_upper=False)
     epsilon = upper.epsilon(delta)
     assert epsilon == 0.0 or exact_delta(upper, epsilon) <= delta
     least = lower.epsilon(delta)
@@ -91,7 +91,7 @@ def test_epsilon_inverts_delta_on_the_safe_side(values, first, delta):
 def test_zero_delta_is_the_largest_loss():
     masses = [0.5, 0.0, 0.5, 0.0]
     assert law(masses).epsilon(0.0) == math.nextafter(0.5, 1.0)
-    assert law(masses, direction="lower").epsilon(0.0) == math.nextafter(0.5, 0.0)
+    assert law(masses, is_upper=False).epsilon(0.0) == math.nextafter(0.5, 0.0)
     assert law([0.5, 0.5], first=-3).epsilon(0.0) == 0.0
 
 
@@ -112,12 +112,12 @@ def test_infinite_losses():
 
 
 def test_no_masses_claims_nothing_but_one_minus_e_to_the_epsilon():
-    nothing = law([0.0], direction="lower")
+    nothing = law([0.0], is_upper=False)
     assert nothing.delta(0.5) == 0.0
     assert nothing.delta(-1.0) == pytest.approx(1.0 - math.exp(-1.0))
     assert nothing.epsilon(0.1) == 0.0
-    assert no_loss(1.0, "upper").delta(0.0) < 1e-14
-    assert no_loss(1.0, "upper").epsilon(1e-300) == 0.0
+    assert no_loss(1.0, upper=True).delta(0.0) < 1e-14
+    assert no_loss(1.0, upper=True).epsilon(1e-300) == 0.0
 
 
 def test_tiny_deltas_keep_their_digits():
@@ -167,14 +167,14 @@ def exact_curve(rows, level):
     return error
 
 
-def law_of_trade_off(masses, first, direction, *, interval=1.0, infinite=0.0):
+def law_of_trade_off(masses, first, is_upper, *, interval=1.0, infinite=0.0):
     return PrivacyLoss(
         interval=interval,
         first=first,
         masses=np.array(masses),
         infinite_mass=infinite,
         error=0.0,
-        direction=direction,
+        is_upper=is_upper,
     )
 
 

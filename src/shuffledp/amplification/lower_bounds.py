@@ -18,6 +18,7 @@ from shuffledp.amplification import clones_and_families as families
 from shuffledp.amplification.atom_law import AtomLaw, mirrored
 from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
+from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily
 
 # Relative width of lower ends from atoms: ten times as wide takes a third of the time. Outcomes of
@@ -82,13 +83,14 @@ def attack_curves(
     profile: LocalProfile, num_users: int, *, width: float = 0.0
 ) -> list[HockeyStickCurve]:
     """Return the divergences of explicit neighbouring data, as far as any are known."""
-    how = {"width": max(width, atom_law.NARROWEST)}
+
+    def divergence(law: AtomLaw) -> Callable[[float], Enclosure]:
+        finest = max(width, atom_law.NARROWEST)
+        return partial(atom_law.atom_delta, law, num_users, width=finest)
+
     return [
-        HockeyStickCurve(
-            *(partial(atom_law.atom_delta, law, num_users, **how) for law in pair),
-            profile.epsilon0,
-        )
-        for pair in _data(profile)
+        HockeyStickCurve(divergence(one), divergence(other), profile.epsilon0)
+        for one, other in _data(profile)
     ]
 
 

@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
-from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 
 # Largest share of the target that is lost to crowds smaller than all levels.
@@ -125,21 +124,3 @@ def crowd_delta(law: CrowdLaw, conditional: Callable[[int], float], worst: float
     if worst == 0.0:
         return 0.0
     return tail_mean([conditional(size) for size in law.sizes], law.misses, worst)
-
-
-def crowd_epsilon(
-    curve: Callable[[float], float],
-    delta: float,
-    *,
-    highest: float,
-    guess: float,
-    spread: float = 1e-6,
-    tolerance: float = 1e-6,
-) -> float:
-    """Return an epsilon at which an upper bound on delta is at most ``delta``.
-
-    Errs upwards, by about ``tolerance`` of itself; at most ``highest``.
-    """
-    return last_above_first_below(
-        curve, delta, 0.0, highest, guess=guess, spread=spread, relative_tolerance=tolerance
-    )[1]

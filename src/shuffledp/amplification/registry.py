@@ -279,25 +279,15 @@ def _with_dummies(
                     assumptions=(*assumed, added_sentence(law)),
                 )
             )
-    if users > 1 or not found or not _is_local_alone(profile):
-        unknown = (OutOfRegimeError, PrecisionError) if asked["method"] == BEST else ()
-        with suppress(*unknown):
-            found.append(account(profile, **asked, with_lower=False))
+    unknown = (OutOfRegimeError, PrecisionError) if asked["method"] == BEST else ()
+    with suppress(*unknown):
+        found.append(account(profile, **asked, with_lower=False))
     if all(math.isinf(each.upper) for each in found):
         raise OutOfRegimeError(
             f"dummies = {law} give no finite epsilon here: ask for a larger delta, or give a wider "
             "law or local noise"
         )
     return least_over(found, lower)
-
-
-def _is_local_alone(profile: LocalProfile) -> bool:
-    """Return True if one report alone has no bound below (D1') with any dummies."""
-    plain = profile.delta0 == 0.0 and profile.participation == 1.0
-    return plain and profile.family in (
-        RandomizerFamily.ANY,
-        RandomizerFamily.K_RANDOMIZED_RESPONSE,
-    )
 
 
 def _evaluate(

@@ -335,7 +335,7 @@ def _composed_infinity(parts: Losses, *, upper: bool) -> float:
 
 def compose(parts: Losses, smallest_delta: float) -> PrivacyLoss:
     """Return the loss of mechanisms on the same data, with counts; errs in the parts' direction."""
-    if len({(loss.interval, loss.direction) for loss, _ in parts}) > 1:
+    if len({(loss.interval, loss.is_upper) for loss, _ in parts}) > 1:
         raise ParameterError(
             "the losses differ in interval or direction: discretise all of them alike"
         )
@@ -493,7 +493,7 @@ def compose_curves(curves: Curves, *, smallest_delta: float, upper: bool) -> Pri
     """Return the privacy loss of releases about the same people; errs upwards or downwards."""
     deviations = [_deviation(curve) for curve, _ in curves]
     if max(deviations) == 0.0:
-        return no_loss(1.0, "upper" if upper else "lower")
+        return no_loss(1.0, upper=upper)
     number = sum(count for _, count in curves)
     # Refused if the least doubles of all curves, taken together, are above the target.
     if (

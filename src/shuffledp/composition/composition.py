@@ -273,7 +273,7 @@ class Composable:
             On a lattice; errs upwards.
         """
         resolved = checks.require_open_unit("smallest_delta", smallest_delta)
-        parts, loss = self.parts, privacy_loss.no_loss(1.0, "upper")
+        parts, loss = self.parts, privacy_loss.no_loss(1.0, upper=True)
         if parts:
             loss, _, _ = _product_above(parts, resolved)
         failure = failure_of(parts)

@@ -45,7 +45,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,15 +74,15 @@ class PrivacyLoss:
     first : int
         The losses are (first + i) h, i = 0, 1, ..., len(masses) - 1.
     masses : numpy.ndarray
-        float64, read-only. Where ``direction`` is "upper", none is smaller than the probability of
-        its loss under P for a pair that dominates; where it is "lower", none is larger than that
-        for a pair that is dominated. So the sum may differ from one a little, on the safe side.
+        float64, read-only. In an upper law none is smaller than the probability of its loss under P
+        for a pair that dominates; in a lower one none is larger than that for a pair that is
+        dominated. So the sum may differ from one a little, on the safe side.
     infinite_mass : float
         Probability under P of outcomes that Q never has, bounded in the same direction.
     error : float
-        Part of ``infinite_mass`` that only stands for tails that were cut off; 0 for "lower".
-    direction : {"upper", "lower"}
-        Direction in which all numbers read off err.
+        Part of ``infinite_mass`` that only stands for tails that were cut off; 0 in a lower law.
+    is_upper : bool
+        True if all numbers read off err upwards, False if downwards.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class PrivacyLoss:
     ...     masses=np.array([0.25, 0.0, 0.75]),
     ...     infinite_mass=0.0,
     ...     error=0.0,
-    ...     direction="upper",
+    ...     is_upper=True,
     ... )
     >>> round(loss.delta(0.0), 12), round(loss.epsilon(0.25), 8), round(math.log(2.0), 8)
     (0.5, 0.69314718, 0.69314718)
@@ -105,7 +105,7 @@ class PrivacyLoss:
     masses: Floats
     infinite_mass: float = 0.0
     error: float = 0.0
-    direction: Literal["upper", "lower"]
+    is_upper: bool
 
     def __post_init__(self) -> None:
         if not 0.0 < self.interval < math.inf:
@@ -118,11 +118,6 @@ class PrivacyLoss:
                 "0 <= error <= infinite_mass <= 1 must hold"
             )
         self.masses.setflags(write=False)
-
-    @property
-    def is_upper(self) -> bool:
-        """True if all numbers read off err upwards."""
-        return self.direction == "upper"
 
     @property
     def last_loss(self) -> float:
@@ -202,9 +197,9 @@ class PrivacyLoss:
         return below if self.is_upper else above
 
 
-def no_loss(interval: float, direction: Literal["upper", "lower"]) -> PrivacyLoss:
+def no_loss(interval: float, *, upper: bool) -> PrivacyLoss:
     """Return the law of two equal laws: no loss at all, exactly."""
-    return PrivacyLoss(interval=interval, first=0, masses=np.ones(1), direction=direction)
+    return PrivacyLoss(interval=interval, first=0, masses=np.ones(1), is_upper=upper)
 
 
 def to_dp_accounting(loss: PrivacyLoss) -> Any:
@@ -429,7 +424,7 @@ def loss_on_lattice(
     )
     kept = values.upper if upper else lowered_values(values)
     if not upper and not kept.any():
-        return no_loss(step, "lower")
+        return no_loss(step, upper=False)
     infinite = min(float(values.upper[-1]), 1.0) if upper else 0.0
     masses = _masses(values.epsilons, kept, values.zero, upper=upper)
     # With no finite loss at all, keep one of probability 0.
@@ -450,5 +445,5 @@ def loss_on_lattice(
         masses=spread,
         infinite_mass=infinite,
         error=infinite if values.cut else 0.0,
-        direction="upper" if upper else "lower",
+        is_upper=upper,
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, SupportsFloat
+from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 
@@ -145,14 +145,13 @@ class StatedRelease(Composable):
         Two losses, epsilon with probability e^epsilon / (1 + e^epsilon), and -epsilon; with
         ``upper`` the losses of a slightly larger epsilon.
         """
-        direction: Literal["upper", "lower"] = "upper" if upper else "lower"
         if self.stated_epsilon == 0.0:
-            return no_loss(1.0, direction)
+            return no_loss(1.0, upper=upper)
         interval = math.nextafter(self.stated_epsilon, math.inf if upper else 0.0)
         shrink = math.exp(-interval)
         masses = np.array([shrink / (1.0 + shrink), 0.0, 1.0 / (1.0 + shrink)])
         masses *= 1.0 + (_ROUNDING if upper else -_ROUNDING)
-        return replace(no_loss(interval, direction), first=-1, masses=masses)
+        return replace(no_loss(interval, upper=upper), first=-1, masses=masses)
 
 
 @functools.lru_cache(maxsize=64)

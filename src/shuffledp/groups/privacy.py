@@ -57,7 +57,7 @@ from typing import Any
 
 from shuffledp.amplification.atom_law import AtomLaw, atom_epsilon_above
 from shuffledp.amplification.clones_and_families import blanket_atoms
-from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta, crowd_epsilon, tail_targets
+from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta, tail_targets
 from shuffledp.amplification.registry import (
     account_delta,
     account_epsilon,
@@ -78,6 +78,7 @@ from shuffledp.core.checks import (
 )
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
 # Change of a distance by an exchange in a block of everybody; None if it grows with the block.
@@ -362,7 +363,8 @@ def displaced_epsilon(
 
             return crowd_delta(law, conditional, conditional(1))
 
-        epsilon = crowd_epsilon(delta_at, delta, highest=single.upper, guess=guess.upper)
+        how = {"guess": guess.upper, "relative_tolerance": 1e-6}
+        _, epsilon = last_above_first_below(delta_at, delta, 0.0, single.upper, **how)
         found.append(_displaced(guess, method=f"displaced/{guess.method}", upper=epsilon))
     return least_over(found, uniform.lower)
 

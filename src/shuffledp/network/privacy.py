@@ -39,6 +39,7 @@ from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import round_up
+from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.numerics.poisson_binomial import survival_levels
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile, RandomizerFamily
 
@@ -223,9 +224,8 @@ def network_walk_epsilon(
             best = replace(
                 best, assumptions=tuple(told.get(each, each) for each in best.assumptions)
             )
-        upper = random_crowd.crowd_epsilon(
-            curve.delta, delta, highest=single.upper, guess=best.upper
-        )
+        how = {"guess": best.upper, "relative_tolerance": 1e-6}
+        _, upper = last_above_first_below(curve.delta, delta, 0.0, single.upper, **how)
     if upper < single.upper:
         method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
     else:
@@ -372,14 +372,16 @@ class WeightedWalk:
             )
             for law in self._laws
         )
-        return random_crowd.crowd_epsilon(
+        _, epsilon = last_above_first_below(
             lambda epsilon: self.delta(weights, epsilon),
             delta,
-            highest=single,
+            0.0,
+            single,
             guess=guess,
             spread=_SPREAD,
-            tolerance=self._tolerance,
+            relative_tolerance=self._tolerance,
         )
+        return epsilon
 
 
 def _blanket_laws(profile: LocalProfile) -> list[AtomLaw]:

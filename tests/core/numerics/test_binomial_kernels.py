@@ -15,8 +15,6 @@ from shuffledp.amplification.binary_randomized_response_kernels import saddle_ti
 from shuffledp.core.numerics.binomial_kernels import (
     _STIRLING_ERROR_TABLE,
     _small_stirling_error,
-    binomial_window,
-    chernoff_exponent,
     deviance,
     log_binomial_pmf,
     points_and_tail,
@@ -161,53 +159,3 @@ def test_tilted_moments(r):
     mean = (tilted * outcomes).sum()
     variance = (tilted * (outcomes - mean) ** 2).sum()
     assert tilted_moments(5.0, 9.0, q, r) == pytest.approx((mean, variance), rel=1e-12)
-
-
-@given(
-    st.integers(1, 5000),
-    st.one_of(st.floats(0.0, 1.0), st.sampled_from([1e-12, 1.0 - 1e-12, 0.0, 1.0])),
-    st.floats(0.5, 700.0),
-)
-def test_each_tail_outside_the_window_is_as_small_as_promised(n, p, exponent):
-    first, last = binomial_window(float(n), p, 1.0 - p, exponent)
-    assert 0.0 <= first <= last <= n
-    assert first == int(first)
-    assert last == int(last)
-    # scipy's tails are good to about 1e-11
-    assert binom.cdf(first - 1, n, p) <= math.exp(-exponent) * (1.0 + 1e-9)
-    assert binom.sf(last, n, p) <= math.exp(-exponent) * (1.0 + 1e-9)
-
-
-@pytest.mark.parametrize("n", [10**9, 10**12, 10**15])
-@pytest.mark.parametrize("p", [1e-13, 1e-6, 0.3, 0.5, 1.0 - 1e-9])
-def test_large_windows_are_within_a_few_deviations(n, p):
-    first, last = binomial_window(float(n), p, 1.0 - p, 32.0)
-    reach = 10.0 * math.sqrt(n * p * (1.0 - p)) + 60.0
-    assert n * p - reach <= first <= n * p + 1.0
-    assert n * p - 1.0 <= last <= n * p + reach
-
-
-@pytest.mark.parametrize(
-    ("n", "k", "p", "exact"),
-    [
-        (5, 0, 0.0, 0.0),
-        (5, 1, 0.0, math.inf),
-        (5, 5, 1.0, 0.0),
-        (5, 4, 1.0, math.inf),
-        (0, 0, 0.3, 0.0),
-        (4, 0, 0.25, 4.0 * math.log(4.0 / 3.0)),
-        (4, 4, 0.25, 4.0 * math.log(4.0)),
-    ],
-)
-def test_chernoff_exponent_at_the_ends(n, k, p, exact):
-    # At an end the exact tail is known; the exponent must not exceed its logarithm.
-    value = chernoff_exponent(float(n), float(k), p, 1.0 - p)
-    assert value == pytest.approx(exact) if math.isinf(exact) or exact == 0.0 else value <= exact
-
-
-@given(st.integers(1, 300), st.floats(0.001, 0.999), st.integers(0, 300))
-def test_chernoff_exponent_bounds_the_tail(n, p, k):
-    k = min(k, n)
-    exponent = chernoff_exponent(float(n), float(k), p, 1.0 - p)
-    tail = binom.sf(k - 1, n, p) if k >= n * p else binom.cdf(k, n, p)
-    assert tail <= math.exp(-exponent) * (1.0 + 1e-9)

@@ -17,6 +17,7 @@ from shuffledp.core.numerics.poisson_binomial import (
     _coins,
     _find_tilt,
     _split,
+    binomial_level,
     poisson_binomial_law,
     survival_levels,
 )
@@ -195,3 +196,23 @@ def test_targets_refused(target):
 def test_the_search_ends_where_there_is_no_zero():
     # Any tilt is safe, so it is enough that it is a positive number.
     assert 0.0 < _find_tilt(_coins(np.array([0.5])), 1.0, lambda *_: (1.0, 0.0)) < 1.0
+
+
+@given(
+    st.integers(0, 5000),
+    st.one_of(st.floats(1e-12, 1.0), st.sampled_from([1e-12, 1.0 - 1e-12, 1.0])),
+    st.floats(0.5, 700.0),
+)
+def test_equal_coins_fall_short_of_their_level_as_rarely_as_promised(number, chance, exponent):
+    level = binomial_level(number, chance, math.exp(-exponent))
+    assert 0 <= level <= number
+    # scipy's tails are good to about 1e-11
+    assert stats.binom.cdf(level - 1, number, chance) <= math.exp(-exponent) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("number", [10**9, 10**12, 10**15])
+@pytest.mark.parametrize("chance", [1e-13, 1e-6, 0.3, 0.5, 1.0 - 1e-9, 1.0])
+def test_levels_of_many_equal_coins_are_within_a_few_deviations(number, chance):
+    level = binomial_level(number, chance, math.exp(-32.0))
+    reach = 10.0 * math.sqrt(number * chance * (1.0 - chance)) + 60.0
+    assert number * chance - reach <= level <= number * chance + 1.0

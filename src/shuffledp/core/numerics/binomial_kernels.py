@@ -183,38 +183,3 @@ def points_and_tail(
     # From 700 on they are below 1e-304, and plain Python would raise where compiled code has inf.
     aliases = 1.0 / math.expm1(min(-num_nodes * log_tilt(r), 700.0))
     return scale * before * r, scale * here, scale * after / r, scale * tail * r - aliases
-
-
-@njit
-def chernoff_exponent(n: float, k: float, p: float, q: float) -> float:
-    """Return E with Pr[Bin(n, p) is at least as far out as k, on k's side] <= exp(-E), q = 1 - p.
-
-    The deviance of k: the log-likelihood at k / n minus the log-likelihood at p; rounded down.
-    """
-    if p <= 0.0:
-        return 0.0 if k == 0.0 else math.inf
-    if q <= 0.0:
-        return 0.0 if k == n else math.inf
-    exponent = n * p if k == 0.0 else deviance(k, n * p, k - n * p)
-    exponent += n * q if k == n else deviance(n - k, n * q, n - k - n * q)
-    return exponent * (1.0 - 1e-13)
-
-
-@njit
-def binomial_window(n: float, p: float, q: float, tail_exponent: float) -> tuple[float, float]:
-    """Return first and last outcome of Bin(n, p) outside which each tail is < exp(-exponent).
-
-    Bisection on the Chernoff exponent, O(log n).
-    """
-    mode = min(max(np.floor(n * p), 0.0), n)
-    first = last = mode
-    for beyond in (-1.0, n + 1.0):
-        inside, outside = mode, beyond
-        while abs(outside - inside) > 1.0:
-            middle = np.floor(0.5 * (inside + outside))
-            if chernoff_exponent(n, middle, p, q) >= tail_exponent:
-                outside = middle
-            else:
-                inside = middle
-        first, last = min(first, inside), max(last, inside)
-    return first, last

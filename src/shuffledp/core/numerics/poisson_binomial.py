@@ -258,3 +258,12 @@ def _chernoff_level(coins: _Coins, num_coins: int, target: float) -> tuple[int, 
     if spread > _WIDE:
         return count, target
     return count, min(target, lower_tail(coins, count - 1))
+
+
+def binomial_level(number: int, chance: float, target: float) -> int:
+    """Return a count that Bin(number, chance) falls short of with at most a chance < 1; O(1)."""
+    if chance == 1.0:
+        return number
+    coins = _Coins(np.array([chance]), np.array([float(number)]))
+    none_shows = coins.total(np.log1p(-coins.chances)) * (1.0 - _LOG_ERROR)
+    return _chernoff_level(coins, number, target)[0] if none_shows < math.log(target) else 0

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shuffledp.core.arrays import Floats
+from shuffledp.core.numerics.poisson_binomial import binomial_level
 from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
@@ -230,16 +231,9 @@ class Crowd:
 
     def quantiles(self, failure: float) -> tuple[int, int]:
         """Return M and N such that fewer, in all or at a level, have chance below ``failure``."""
-        from shuffledp.core.numerics.binomial_kernels import binomial_window
-
-        exponent = math.log((1.0 + self.num_levels) / failure) * _WIDER
-        others = float(self.num_users - 1)
-        if others == 0.0:
-            return 1, 0
-        in_all, _ = binomial_window(others, self.share, 1.0 - self.share, exponent)
-        each = self.share / self.num_levels
-        at_level, _ = binomial_window(others, each, 1.0 - each, exponent)
-        return int(in_all) + 1, int(at_level)
+        others, target = self.num_users - 1, failure / (1.0 + self.num_levels) / _WIDER
+        in_all = binomial_level(others, self.share, target)
+        return in_all + 1, binomial_level(others, self.share / self.num_levels, target)
 
 
 def has_higher_orders(profile: MonitoringProfile) -> bool:
