@@ -9,8 +9,8 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
+from shuffledp.groups.coordinates import EARTH_RADIUS
 from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
-from shuffledp.groups.group_rows import EARTH_RADIUS
 from shuffledp.groups.groups import Groups
 
 PAIR = Groups.from_sets([[0, 1]], num_users=2)

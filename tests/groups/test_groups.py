@@ -6,15 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
+from shuffledp.groups.coordinates import MOST_USERS
 from shuffledp.groups.group_kernels import row_sums
-from shuffledp.groups.group_rows import (
-    MOST_USERS,
-    Rows,
-    count_of,
-    distinct_rows,
-    starts_of,
-)
-from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.groups import Groups, Memberships, count_of, starts_of
 
 
 @st.composite
@@ -124,8 +118,7 @@ def test_a_group_of_everybody():
 
 def test_equal_rows_are_kept_once_with_whoever_chose_them():
     members = np.array([0, 1, 0, 1, 2, 0, 1], dtype=np.int32)
-    rows = Rows(3, np.array([0, 2, 5, 7]), members, np.array([2, 0, 1]))
-    kept = distinct_rows(rows)
+    kept = Groups._of_rows(3, np.array([0, 2, 5, 7]), members, np.array([2, 0, 1]))
     assert kept.starts.tolist() == [0, 2, 5]
     assert kept.members.tolist() == [0, 1, 0, 1, 2]
     assert kept.group_of.tolist() == [0, 0, 1]

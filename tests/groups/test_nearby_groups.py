@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import group_rows as rows
-from shuffledp.groups.group_rows import (
-    EARTH_RADIUS,
-    LARGEST_COORDINATE,
-    chord_of,
-    distinct_places,
-    first_fault,
-)
+from shuffledp.groups import groups as rows
+from shuffledp.groups.coordinates import EARTH_RADIUS, LARGEST_COORDINATE
 from shuffledp.groups.groups import Groups
 
 
@@ -220,12 +214,6 @@ def test_exactly_at_the_radius_is_inside(degrees, where):
     assert Groups.from_distance(points, radius - less, metric="haversine").num_groups == 2
 
 
-def test_chords():
-    assert chord_of(0.0) == 0.0
-    assert chord_of(EARTH_RADIUS * math.pi / 3) == pytest.approx(1.0, rel=1e-15)
-    assert chord_of(1e300) == 2.0
-
-
 # ------------------------------------------------------------------ bad input
 
 
@@ -259,12 +247,6 @@ def test_bad_input(points, radius, metric, message):
     assert "\n" not in str(error.value)
 
 
-def test_the_first_fault_by_rows():
-    points = np.array([[0.0, 0.0], [math.nan, 0.0], [0.0, 500.0]])
-    assert first_fault(points, "haversine")[:2] == (1, 0)
-    assert first_fault(points[:1], "haversine") is None
-
-
 @pytest.mark.parametrize("metric", ["absolute", "euclidean"])
 def test_too_many_memberships_are_counted_and_refused(metric, monkeypatch):
     values = np.repeat(np.arange(10.0), 3)
@@ -275,14 +257,6 @@ def test_too_many_memberships_are_counted_and_refused(metric, monkeypatch):
     monkeypatch.setattr(rows, "MOST_MEMBERSHIPS", 83)
     with pytest.raises(ParameterError, match=r"have 84 memberships, above .* 83: try a smaller r"):
         Groups.from_distance(points, 1.5, metric=metric)
-
-
-def test_places_are_distinct_and_ascending():
-    points, place_of = distinct_places(
-        [[2.0, 1.0], [1.0, 9.0], [2.0, 1.0], [1.0, 3.0]], "euclidean"
-    )
-    assert points.tolist() == [[1.0, 3.0], [1.0, 9.0], [2.0, 1.0]]
-    assert place_of.tolist() == [2, 1, 2, 0]
 
 
 def assert_nearest(groups, points, size):

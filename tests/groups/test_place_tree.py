@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups import group_rows
+from shuffledp.groups import groups as rows
 from shuffledp.groups.displacement import PlaceTree, largest_displacement
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.reference_orders import sensitivity
@@ -86,7 +86,7 @@ def test_the_bound_is_near_the_maximum(dimensions, most):
 
 
 def test_the_largest_of_many_groups_counts(monkeypatch):
-    monkeypatch.setattr(group_rows, "BLOCK_MEMBERSHIPS", 7)
+    monkeypatch.setattr(rows, "BLOCK_MEMBERSHIPS", 7)
     points = Entropy.from_seed(4).generator().integers(0, 50, (40, 2))
     sets = [list(range(i, i + 5)) for i in range(0, 36, 3)] + [[39]]
     groups = Groups.from_sets([*sets, range(34, 40)], num_users=40)

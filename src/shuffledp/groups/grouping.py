@@ -16,8 +16,8 @@ from shuffledp.collection.source import edge_files
 from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import ColumnOrderWarning, DataError, ParameterError
+from shuffledp.groups.coordinates import first_fault, require_metric
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.group_rows import first_fault, groups_of_sets, require_metric
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler
 
@@ -239,7 +239,7 @@ class Grouping:
             edges = edge_files.read_edges(self.graph, ids)
             return Groups.from_graph(edges, num_users=users, hops=self.hops)
         sets = read_groups(self.groups_file or "", ids)
-        return Groups(**groups_of_sets(sets, num_users=users, ids=ids)._asdict())
+        return Groups.from_sets(sets, num_users=users, ids=ids)
 
 
 def _distance(radius: float | str, metric: str) -> float:

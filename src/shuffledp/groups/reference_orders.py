@@ -60,7 +60,7 @@ from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.reports import read_only
-from shuffledp.groups.group_rows import points_of_people
+from shuffledp.groups.coordinates import points_of_people
 from shuffledp.groups.groups import Groups, Memberships
 
 

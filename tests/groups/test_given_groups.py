@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups import group_rows as rows
+from shuffledp.groups import groups as rows
 from shuffledp.groups.groups import Groups
 
 
