@@ -12,9 +12,7 @@ LONG = 60
 # Where tests of a file stand that has none of its own.
 ELSEWHERE = {
     "collection/cautions.py": "collection/test_plan.py",
-    "collection/choices.py": "collection/test_plan.py",
     "collection/counting.py": "collection/test_local.py",
-    "collection/dummy_choices.py": "collection/test_choices.py",
     "collection/questions/__init__.py": "collection/test_questions.py",
     "collection/questions/answer_sets.py": "collection/test_questions.py",
     "collection/questions/categories.py": "collection/test_questions.py",

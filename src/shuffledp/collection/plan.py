@@ -282,8 +282,6 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         >>> [epsilon for epsilon, _ in found.errors_by_epsilon()]
         [0.25, 0.5, 1.0, 2.0, 4.0]
         """
-        from shuffledp.collection.dummy_choices import error_at_target
-
         if self.binding == "epsilon0" or self.shuffling != UNIFORM:
             return ()
         both = (self, *(() if self.runner_up is None else (self.runner_up,)))
@@ -292,7 +290,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         for epsilon in (factor * self.target_epsilon for factor in _FACTORS):
             target = Target(self.num_users, epsilon, self.target_delta, self._repeated, limit)
             how = self.question, self._makers
-            errors = (error_at_target(*how, each, target) for each in both)
+            errors = (choices.error_at_target(*how, each, target) for each in both)
             found.append((epsilon, tuple(errors)))
         return tuple(found)
 
@@ -478,10 +476,8 @@ def _planned(
             makers = chosen_candidates(question, randomizer)
             best, *others = choices.best_first(question, makers, target)
         else:
-            from shuffledp.collection.dummy_choices import best_with_dummies
-
             makers = {**question.dummy_candidates(), **question.candidates()}
-            best, *others = best_with_dummies(question, randomizer, target)
+            best, *others = choices.best_with_dummies(question, randomizer, target)
         law, asked, laws = best.randomizer, best.asked_epsilon0, best.dummies
         target = choices.of_all_rounds(question, target) if laws else target
         guarantees = choices.guarantees(law, target, laws)
