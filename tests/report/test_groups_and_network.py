@@ -9,12 +9,7 @@ from report.pages import Page
 from shuffledp.groups.facts import MallowsFacts, Reidentification
 from shuffledp.network.run import ExchangeFacts, NetworkFacts
 from shuffledp.report import page_html
-from shuffledp.report.groups import group_paragraphs, group_rows, shuffle_rows
-from shuffledp.report.network import (
-    network_paragraph,
-    network_rows,
-    walk_rows,
-)
+from shuffledp.report.wording import shuffle_words
 
 GROUPS = MallowsFacts(
     description="people within 2 of each other (<age>, absolute distance)",
@@ -37,6 +32,31 @@ GROUPS = MallowsFacts(
     ),
     preserved=0.5,
 )
+
+
+def group_paragraphs(facts):
+    return shuffle_words("mallows", facts).paragraphs
+
+
+def group_rows(facts):
+    return shuffle_words("mallows", facts).tables[0][1]
+
+
+def shuffle_rows(facts):
+    return shuffle_words("mallows", facts).tables[1][1]
+
+
+def network_paragraph(facts, collected_by):
+    (found,) = shuffle_words("network", facts, collected_by=collected_by).paragraphs
+    return found
+
+
+def network_rows(facts):
+    return shuffle_words("network", facts).tables[0][1]
+
+
+def walk_rows(facts):
+    return shuffle_words("network", facts).tables[1][1]
 
 
 def test_the_statement_says_what_the_theorems_say():

@@ -379,5 +379,5 @@ def collect(
         console.print_warnings([f"{kept} again with --overwrite ({fetched.not_forgotten})"])
     if console.print_json({**result.to_json_dict(), **findings, "collection": facts}):
         return
-    print_estimates(result, list(words_of_result(result).rows), out)
+    print_estimates(result, words_of_result(result).rows, out)
     console.print_list("assumptions", result.guarantee.bound.assumptions)

@@ -15,6 +15,7 @@ from shuffledp._version import __version__
 from shuffledp.report import formatting
 
 Paragraph = tuple[str, str]  # a short title and its text
+Table = tuple[str, tuple[Paragraph, ...]]  # a title, and names with their texts
 
 
 @cache
@@ -27,7 +28,10 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    names = "best_guess brief counted given odds_factor one_in percent rounded shorten typeset"
+    names = (
+        "best_guess brief counted fixed given odds_factor one_in percent rounded shorten typeset"
+    )
+    names += " visible"
     environment.filters |= {name: getattr(formatting, name) for name in names.split()} | {
         "rounded_up": partial(formatting.rounded, up=True),
         "thousands": lambda number: f"{number:,}",
@@ -57,3 +61,13 @@ def paragraphs(template: str, **facts: object) -> tuple[Paragraph, ...]:
     _, *found = re.split("^## ", render(template, **facts), flags=re.MULTILINE)
     parts = (each.partition("\n") for each in found)
     return tuple((title, " ".join(text.split())) for title, _, text in parts)
+
+
+def tables(template: str, **facts: object) -> tuple[Table, ...]:
+    """Return the tables of a rendered text: below ``## title`` rows ``- name: text``, wrapped."""
+    found = []
+    for each in re.split("^## ", render(template, **facts), flags=re.MULTILINE)[1:]:
+        title, *rows = re.split("^- ", each, flags=re.MULTILINE)
+        lines = (re.sub(r"\s*\n\s*", " ", row.strip()).partition(": ") for row in rows)
+        found.append((title.strip(), tuple((name, text) for name, _, text in lines)))
+    return tuple(found)

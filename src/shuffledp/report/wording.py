@@ -203,8 +203,13 @@ class ShuffleWords:
     section: tuple[str, str] = ("", "")
     #: Further paragraphs of the privacy statement, as titles and texts.
     paragraphs: tuple[tuple[str, str], ...] = ()
-    #: Names and values for the terminal.
-    rows: tuple[tuple[str, str], ...] = ()
+    #: Tables of names and values, by their titles.
+    tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values for the terminal."""
+        return [row for _, rows in self.tables for row in rows]
 
 
 def shuffle_words(
