@@ -14,10 +14,8 @@ from shuffledp.report.monitor import (
     HEADINGS,
     band_text,
     comparison_rows,
-    design_facts,
-    dummy_facts,
-    error_facts,
-    result_facts,
+    plan_rows,
+    result_rows,
     users_and_share,
 )
 
@@ -48,10 +46,10 @@ def simulated(*, categories=None, seed=1, **options):
 
 
 def test_facts_say_how_it_ran():
-    facts = dict(result_facts(simulated()))
+    facts = dict(result_rows(simulated())["done"])
     assert facts["Values"] == "on or off"
     categories = ["a", "b", "c", "d", "e"]
-    facts = dict(result_facts(simulated(categories=categories, seed=None, smoothed=True)))
+    facts = dict(result_rows(simulated(categories=categories, seed=None, smoothed=True))["done"])
     assert facts["Values"] == "5 values, hadamard encoding"
     assert "smoothed" in facts["Estimator"]
 
@@ -66,7 +64,7 @@ def planned():
 
 
 def test_the_worst_period_comes_first(planned):
-    facts = error_facts(planned)
+    facts = plan_rows(planned)["plan"]
     widths = planned.half_widths(simultaneous=True)
     assert facts[0][0] == "error"
     assert facts[0][1].startswith(f"\u00b1{widths.max():,.0f} users (")
@@ -88,7 +86,7 @@ def test_rows_have_the_plan_first_and_all_that_it_is_compared_with(planned):
 
 
 def test_what_clients_do(planned):
-    facts = dict(design_facts(planned))
+    facts = dict(plan_rows(planned)["plan"])
     assert facts["users"] == "2,000"
     assert facts["periods"] == "8 (4 levels)"
     assert facts["protocol"] == "predrawn-signs"
@@ -111,7 +109,7 @@ def test_what_says_nothing_has_an_infinite_error(planned):
 
 @pytest.mark.parametrize("epsilon0", [3.0, math.inf])
 def test_dummies_have_a_row_and_their_lines_of_guarantee(planned, epsilon0):
-    assert dummy_facts(planned) == []
+    assert [name for name, _ in plan_rows(planned)["advice"]] == ["advice"]
     task = RepeatedTask(domain_size=2, periods=8, num_users=2_000, delta=1e-6)
     repeated = everybody_with_dummies(task, epsilon=0.9876, epsilon0=epsilon0)
     compared = dataclasses.replace(planned.comparison, with_dummies=repeated)
@@ -119,7 +117,7 @@ def test_dummies_have_a_row_and_their_lines_of_guarantee(planned, epsilon0):
     row = comparison_rows(found)[-1]
     assert row[0] == repeated.name
     assert row[HEADINGS.index("epsilon0")] == "infinity"
-    facts = dict(dummy_facts(found))
+    facts = dict(plan_rows(found)["advice"])
     width = repeated.dummies.half_width
     assert facts["dummies"].startswith(f"{width:,} for each answer and period on average, ")
     assert f" {width * 2 * 8:,} in all; law gaussian:" in facts["dummies"]

@@ -11,8 +11,8 @@ from shuffledp.report.monitor import (
     MOST_CURVES,
     curves_of,
     drawn,
+    result_rows,
     running_figure,
-    statement_facts,
     statement_paragraphs,
     table_rows,
 )
@@ -114,14 +114,14 @@ def test_large_losses_are_called_what_they_are():
 
 
 def test_facts_begin_with_what_is_safe():
-    facts = statement_facts(build_result())
+    facts = list(result_rows(build_result())["guaranteed"])
     assert facts[:3] == [
         ("Epsilon", "0.0432100 (proved upper bound)"),
         ("Gap", "not known"),
         ("Delta", "1e-8"),
     ]
     known = Bound(lower=0.04, upper=0.05, method="m", source="s", assumptions=())
-    facts = statement_facts(build_result(central=known))
+    facts = list(result_rows(build_result(central=known))["guaranteed"])
     assert facts[:2] == [
         ("Epsilon", "0.0500000 (proved upper bound)"),
         ("Gap", "20.0%: no analysis can show epsilon below 0.0400000"),

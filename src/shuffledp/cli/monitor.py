@@ -14,8 +14,6 @@ from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.options import cli, options, taken
 from shuffledp.collection.output import REPORT_FILE
-from shuffledp.report.formatting import given, rounded
-from shuffledp.report.wording import gap_text, guarantee_facts
 
 _READING = ("user", "time", "value", "categories", "periods", "start", "every")
 
@@ -92,27 +90,14 @@ def _print_plan(planned: "sdp.monitoring.MonitorPlan") -> None:
     """Print errors, guarantees, alternatives, advice and assumptions."""
     from shuffledp.report import monitor as words
 
-    central = planned.central
-    epsilon, epsilon0 = (_up(each.upper) for each in (central, planned.local))
-    guarantees = [
-        ("epsilon", f"{epsilon} (proved upper bound, of all that is ever published)"),
-        ("gap", gap_text(central, "epsilon")),
-        ("delta", given(planned.delta)),
-        ("epsilon0", f"{epsilon0} (of all that a user ever sends, without a shuffler)"),
-    ]
-    console.print_facts([*words.error_facts(planned), *guarantees, *words.design_facts(planned)])
+    stated = words.plan_rows(planned)
+    console.print_facts(stated["plan"])
     click.echo()
     console.print_table(words.HEADINGS, words.comparison_rows(planned))
-    click.echo()
-    console.print_facts([*words.dummy_facts(planned), ("advice", planned.comparison.advice)])
-    click.echo()
-    console.print_facts([("method", central.method), ("source", central.source)])
-    console.print_list("assumptions", central.assumptions)
-
-
-def _up(value: float) -> str:
-    """Return an upper bound, rounded up."""
-    return rounded(value, up=True, digits=6)
+    for name in ("advice", "bound"):
+        click.echo()
+        console.print_facts(stated[name])
+    console.print_list("assumptions", planned.central.assumptions)
 
 
 @monitor.command(
@@ -166,34 +151,6 @@ def simulate(*, table: Path, out: Path, overwrite: bool, **asked: Any) -> None:
         report.write_report(result, folder / REPORT_FILE)
     console.print_warnings(result.warnings)
     if not console.print_json(result.to_json_dict()):
-        _print_monitored(result, out)
+        from shuffledp.report.monitor import result_rows
 
-
-def _print_monitored(result: "sdp.monitoring.MonitorResult", out: Path) -> None:
-    """Print the errors, the guarantees and the path of the report."""
-    from shuffledp.report import monitor as words
-
-    running, num_users = result.running, result.num_users
-    half_widths = (running.upper - running.lower) / 2.0
-    widest, mean, error = (
-        words.users_and_share(float(each), num_users)
-        for each in (half_widths.max(), half_widths.mean(), result.root_mean_square_error)
-    )
-    ignored = "none"
-    if result.num_ignored_changes:
-        ignored = f"{result.num_ignored_changes:,} of {result.num_limited_users:,} users"
-    central = guarantee_facts(result.central)
-    facts = [
-        ("users", f"{num_users:,}"),
-        ("periods", f"{result.design.periods:,}"),
-        ("band", f"±{widest} at most"),
-        ("", f"±{mean} on average"),
-        ("", words.band_text(running.confidence)),
-        ("outside the band", f"{result.num_outside_bands:,} of {half_widths.size:,} true counts"),
-        ("error found", f"{error}, root mean square"),
-        ("ignored changes", ignored),
-        ("epsilon0", f"{_up(result.local.upper)} (all a user ever sends)"),
-        *((name, value) for name, value in central if name != "users"),
-        ("report", str(out / REPORT_FILE)),
-    ]
-    console.print_facts(facts)
+        console.print_facts([*result_rows(result)["printed"], ("report", str(out / REPORT_FILE))])

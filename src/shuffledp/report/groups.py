@@ -23,10 +23,11 @@ def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
     """Return the words about a shuffle within groups, or about noise on places."""
     known: dict[str, Any] = {}
     if facts is not None:
-        orders = facts.orders_tried if isinstance(facts, MallowsFacts) else ()
+        is_mallows = isinstance(facts, MallowsFacts)
+        orders = getattr(facts, "orders_tried", ())
         known = {
             "paragraphs": paragraphs("groups.txt", facts=facts),
-            "tables": tables("groups-rows.txt", facts=facts, kinds=_KINDS),
+            "tables": tables("groups-rows.txt", facts=facts, is_mallows=is_mallows, kinds=_KINDS),
             "values": {"orders": [(name, f"{number:,}") for name, number in orders]},
         }
     return ShuffleWords(

@@ -13,16 +13,10 @@ from numpy.typing import NDArray
 
 from shuffledp.report import formatting
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
-from shuffledp.report.formatting import (
-    counted,
-    decimals_for,
-    fixed,
-    given,
-    rounded,
-)
-from shuffledp.report.page import Paragraph, paragraphs, render
+from shuffledp.report.formatting import counted, decimals_for, fixed, given, rounded
+from shuffledp.report.page import Paragraph, paragraphs, render, tables
 from shuffledp.report.statement import SEEDED
-from shuffledp.report.wording import guarantee_facts
+from shuffledp.report.wording import gap_text, guarantee_facts
 
 if TYPE_CHECKING:
     from shuffledp.monitoring.plan import MonitorPlan
@@ -47,24 +41,19 @@ def band_text(confidence: float) -> str:
     return f"{given(round(100.0 * confidence, 6))}% band for all periods at once"
 
 
-def result_facts(result: "MonitorResult") -> list[tuple[str, str]]:
-    """Return names and values that describe a simulation."""
-    design, running = result.design, result.running
-    values = "on or off"
-    if result.values:
-        values = f"{len(result.values):,} values, {design.encoding.name} encoding"
-    found = fixed(result.root_mean_square_error, 0)
-    most = fixed(float(running.standard_errors.max()), 0)
-    smoothed = ", smoothed over all periods afterwards" if running.is_smoothed else ""
-    return [
-        ("Values", values),
-        ("Protocol", f"{design.protocol}, epsilon0 = {rounded(design.epsilon0, up=True)}"),
-        ("Estimator", f"weighted least squares over all sums of reports{smoothed}; unbiased"),
-        (
-            "Error found",
-            f"{found} users, root mean square over all counts; expected at most {most}",
-        ),
-    ]
+def result_rows(result: "MonitorResult") -> dict[str, tuple[Paragraph, ...]]:
+    """Return names and texts about a simulation: printed, done and guaranteed."""
+    running, num_users = result.running, result.num_users
+    half_widths = (running.upper - running.lower) / 2.0
+    numbers = {
+        "widest": half_widths.max(),
+        "mean": half_widths.mean(),
+        "error": result.root_mean_square_error,
+    }
+    words = {name: users_and_share(float(each), num_users) for name, each in numbers.items()}
+    words["band"] = band_text(running.confidence)
+    central = guarantee_facts(result.central)
+    return dict(tables("monitor-result.txt", result=result, central=central, **words))
 
 
 # --------------------------------------------------------------------- plans
@@ -72,41 +61,18 @@ HEADINGS = ("way to collect", "error", "of users", "not below", "epsilon0", "eps
 """Headings of `comparison_rows`: standard errors, their lower bound; epsilon0 of a user."""
 
 
-def error_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return the errors of the counts, the first question of readers."""
-    num_users = planned.num_users
+def plan_rows(planned: "MonitorPlan") -> dict[str, tuple[Paragraph, ...]]:
+    """Return names and texts about a plan: itself, its advice, and the source of its bound."""
     widths = planned.half_widths(simultaneous=True)
-    single = float(planned.half_widths(simultaneous=False).mean())
-    proven = float(planned.proven_errors.max())
-    percentage = given(round(100.0 * planned.confidence, 6))
-    widest, mean, one, bounded = (
-        f"\u00b1{users_and_share(float(width), num_users)}"
-        for width in (widths.max(), widths.mean(), single, proven)
-    )
-    return [
-        ("error", f"{widest} in the worst period"),
-        ("", f"{mean} on average"),
-        ("", band_text(planned.confidence)),
-        ("one period", f"{one} on average, {percentage}% for each alone"),
-        ("proven", f"{bounded}, without a normal approximation"),
-    ]
-
-
-def design_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return the collection and its clients in words."""
-    design = planned.design
-    values = "on or off"
-    if design.encoding.domain_size > 1:
-        values = f"{design.encoding.domain_size:,}, {design.encoding.name} encoding"
-    reports, bits = fixed(planned.reports_per_user, 1), counted(planned.bits_per_report, "bit")
-    return [
-        ("users", f"{planned.num_users:,}"),
-        ("periods", f"{design.periods:,} ({counted(design.num_levels, 'level')})"),
-        ("changes", f"{design.max_changes:,} a user at most, counting the first value"),
-        ("values", values),
-        ("protocol", design.protocol),
-        ("a user sends", f"{reports} reports in all, on average, of {bits} each"),
-    ]
+    numbers = {
+        "widest": widths.max(),
+        "mean": widths.mean(),
+        "alone": planned.half_widths(simultaneous=False).mean(),
+        "proven": planned.proven_errors.max(),
+    }
+    words = {n: users_and_share(float(each), planned.num_users) for n, each in numbers.items()}
+    words |= {"band": band_text(planned.confidence), "gap": gap_text(planned.central, "epsilon")}
+    return dict(tables("monitor-plan.txt", planned=planned, **words))
 
 
 def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
@@ -134,36 +100,6 @@ def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:
             )
             for each in compared.collections
         ),
-    ]
-
-
-def dummy_facts(planned: "MonitorPlan") -> list[tuple[str, str]]:
-    """Return the dummies of the repeated question, and its lines of guarantee."""
-    found = planned.comparison.with_dummies
-    if found is None or found.dummies is None:
-        return []
-    each, periods = found.dummies.half_width, planned.design.periods
-    size = max(planned.design.encoding.domain_size, 2)
-    epsilon = rounded(found.central.upper, up=True)
-    linked = "whoever sees whose reports are whose sees every answer"
-    if math.isfinite(found.epsilon0_per_answer):
-        linked = (
-            f"epsilon0 <= {rounded(found.epsilon0_per_answer, up=True)} for each distinct value "
-            "that a user ever has, between histories in which the same periods share a value; "
-            "whoever sees whose reports are whose sees which periods do"
-        )
-    return [
-        (
-            "dummies",
-            f"{each:,} for each answer and period on average, {each * size * periods:,} "
-            f"in all; law {found.dummies}",
-        ),
-        (
-            "with them",
-            f"epsilon <= {epsilon} for a user's whole history, however often it changes "
-            "and whoever else lies, while the shuffler adds them and colludes with nobody",
-        ),
-        ("without", linked),
     ]
 
 
@@ -197,6 +133,7 @@ def page(result: "MonitorResult") -> str:
     """Return the whole page about a monitored statistic."""
     num, curves, running = result.design.periods, curves_of(result), result.running
     rows, value = table_rows(result), ("Value",) if result.values else ()
+    stated = result_rows(result)
     shown = len(rows) // len(curves)
     return render(
         "monitor.html",
@@ -213,8 +150,8 @@ def page(result: "MonitorResult") -> str:
         is_long=len(rows) > _MANY_ROWS,
         which_periods=f"All {num:,} periods" if shown == num else f"{shown:,} of the periods",
         paragraphs=statement_paragraphs(result),
-        statement_facts=statement_facts(result),
-        facts=result_facts(result),
+        statement_facts=stated["guaranteed"],
+        facts=stated["done"],
     )
 
 
@@ -263,16 +200,6 @@ def statement_paragraphs(result: "MonitorResult") -> tuple[Paragraph, ...]:
     """Return titles and texts; every number is rounded to the safe side."""
     how = {"result": result, "central": result.central, "seeded": SEEDED}
     return paragraphs("monitor.txt", **how)
-
-
-def statement_facts(result: "MonitorResult") -> list[tuple[str, str]]:
-    """Return the central guarantee, its gap to the lower bound, and the local guarantee."""
-    local = result.local
-    return [
-        *((name.capitalize(), text) for name, text in guarantee_facts(result.central)),
-        ("Local", f"epsilon0 <= {rounded(local.upper, up=True)}, {local.method}"),
-        ("Source", local.source),
-    ]
 
 
 # --------------------------------------------------------------------- chart
