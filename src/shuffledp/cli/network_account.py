@@ -9,7 +9,7 @@ import shuffledp as sdp
 from shuffledp.cli import console
 from shuffledp.cli import options as shared
 from shuffledp.cli.options import PATH, network, options, taken
-from shuffledp.report.formatting import counted, given, rounded
+from shuffledp.report.formatting import rounded
 from shuffledp.report.wording import gap_text
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def account(
     from shuffledp.core.bound import Guarantee
     from shuffledp.network.account import NetworkAccount
     from shuffledp.network.run import local_cautions
+    from shuffledp.report.page import tables
 
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
@@ -94,7 +95,9 @@ def account(
     ]
     left_out = ", ".join(f"{number:,} {what}" for number, what in dropped if number)
     if len(rows) == 1:
-        console.print_facts(account_facts(rows[0], left_out))
+        gap = gap_text(best.epsilon, "epsilon")
+        ((_, facts),) = tables("network-account.txt", found=best, gap=gap, left_out=left_out)
+        console.print_facts(facts)
     else:
         console.print_table(_HEADINGS, [_row(each) for each in rows])
     console.print_list("assumptions", rows[-1].epsilon.assumptions)
@@ -113,31 +116,3 @@ def _row(found: "NetworkAccount") -> tuple[str, ...]:
         _up(found.uniform_epsilon.upper),
         found.method,
     )
-
-
-def account_facts(found: "NetworkAccount", left_out: str = "") -> list[tuple[str, str]]:
-    """Return the proved upper bound, then the values to compare it with, then the graph."""
-    bound, held = found.epsilon, "every report" if found.protocol == "all" else "one report"
-    pieces = counted(found.num_components, "component")
-    lazy = f", lazy {found.laziness:g}" if found.laziness else ""
-    facts = [
-        ("epsilon", f"{_up(bound.upper)} (upper bound, for every user)"),
-        *(
-            (f"{100.0 * share:.3g} % of users", f"{_up(epsilon)} (upper bound)")
-            for share, epsilon in reversed(found.epsilon_of_shares)
-        ),
-        ("gap", gap_text(bound, "epsilon")),
-        ("delta", given(found.delta)),
-        ("trusted shuffler", _up(found.uniform_epsilon.upper)),
-        ("rounds", f"{found.rounds:,} ({found.protocol}: {held} held{lazy})"),
-        ("worst user", found.worst_user),
-        ("method", f"{bound.method}; positions {found.method}"),
-        ("source", bound.source),
-        ("graph", f"{found.num_users:,} users, {found.num_edges:,} edges, {pieces}"),
-        ("dummies", None if found.dummies is None else f"{found.dummies} a user and answer"),
-        ("left out", left_out or None),
-        ("Gamma", f"{found.irregularity:.4f}"),
-        ("spectral gap", f"{found.spectral_gap:.6f}"),
-        ("separation", f"{found.separation:.3g} after {found.rounds:,} rounds"),
-    ]
-    return [(name, text) for name, text in facts if text is not None]

@@ -72,10 +72,6 @@ TOO_SMALL = "too small for a statement"
 #: Condition of a guarantee that counts on no other user.
 WHATEVER = ", whatever the others send"
 
-_LIKELY = "with probability 0.95 at least"
-# Only the result of a search that is over knows whether its rounds had room for all.
-_UNLESS = ", unless too many prefixes have more"
-
 # Suffixes of the columns with numbers of members.
 _MEMBER_ENDS = ("", "_lower", "_upper")
 
@@ -426,50 +422,25 @@ def dishonest_facts(subject: Any) -> list[tuple[str, str]]:
         label = shorten(attack.label, _LONGEST_NAMED).replace("\u2026", "...")
         text += f"; here they moved {shown_label(label)} by {moved}{'%' * is_share}"
     rows = [("dishonest users", text)]
-    if not (found := subject.dishonest_prospects):
-        return rows
-    return rows + _dishonest_findings(found, number, getattr(subject, "estimates", None))
-
-
-def _dishonest_findings(
-    found: Mapping[str, Any], number: int, estimates: Any
-) -> list[tuple[str, str]]:
-    """Return names and texts of effects of dishonest users; without estimates, of a plan."""
-    forced = f"{found['forced_by']:,} can have a text of theirs found, {_LIKELY}"
-    hidden = f"{number:,} can keep any text from being found"
-    if (share := found["found_share"]) is not None:
-        percent = rounded(100.0 * share, up=True)
-        hidden = f"despite {number:,} a text that {percent}% of the users have is found, {_LIKELY}"
-        if estimates is None or estimates.discovery.left:
-            hidden += _UNLESS
-    return [("forced texts", forced), ("hidden texts", hidden)]
+    if found := subject.dishonest_prospects:
+        seen = getattr(subject, "estimates", None)
+        is_over = seen is not None and not seen.discovery.left
+        rows += _of_search(liars=found, number=number, is_over=is_over)
+    return rows
 
 
 def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return names and texts of facts about a search for texts; empty for other questions."""
-    if (found := findings.get("discovery")) is None:
-        return []
-    rounds = found["rounds"]
-    users, bins = ([each[name] for each in rounds] for name in ("num_users", "num_bins"))
-    share, false = found["found_share"], given(100.0 * found["false_probability"])
-    numbers = " to ".join(f"{each:,}" for each in sorted({min(users), max(users)}))
-    said = "no text is found with probability 0.95, whatever its share"
-    if share <= 1.0:
-        percent = rounded(100.0 * share, up=True)
-        said = f"each text that {percent}% of the users have, {_LIKELY}"
-        if not any(each["num_left"] for each in rounds):  # a plan
-            said += _UNLESS
-    if left := found.get("left"):  # a search among devices
-        return [
-            ("rounds", f"{len(rounds)} done, of {numbers} users and up to {max(bins):,} bins each"),
-            ("left", f"{len(left):,} prefixes, some of which nobody may have; not yet texts"),
-            ("next round", "shuffledp task next makes its task from this result"),
-        ]
-    return [
-        ("rounds", f"{len(rounds)}, of {numbers} users and up to {max(bins):,} bins each"),
-        ("found", said),
-        ("false texts", f"any text that nobody has is reported with probability {false}% at most"),
-    ]
+    found = findings.get("discovery")
+    return [] if found is None else _of_search(found=found)
+
+
+def _of_search(found: Any = None, **liars: Any) -> list[tuple[str, str]]:
+    """Return names and texts about what a search finds, or about what liars do to it."""
+    from shuffledp.report.page import tables
+
+    ((_, rows),) = tables("search.txt", found=found, **liars)
+    return list(rows)
 
 
 def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[tuple[str, str]]:
