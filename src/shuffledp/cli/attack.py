@@ -10,16 +10,8 @@ import click
 
 import shuffledp as sdp
 from shuffledp.cli import console
-from shuffledp.cli.options import (
-    DECIMAL,
-    JSON,
-    PATH,
-    READING,
-    cli,
-    flags_given,
-    options,
-    take_reading,
-)
+from shuffledp.cli import options as shared
+from shuffledp.cli.options import cli, options
 from shuffledp.cli.shuffles import GROUP_SHUFFLERS, GROUPING, take_groups
 from shuffledp.report.formatting import fixed, given, rounded
 
@@ -35,8 +27,8 @@ simulation_options = options(
     f"""
     Table:
     --column TEXT  Column with the true answers.  [required]
-    {READING}
-    {DECIMAL}
+    {shared.READING}
+    {shared.DECIMAL}
     Shuffling:
     --epsilon0 FLOAT  Local epsilon of k-ary randomized response, in nats.  [required]
     --shuffler [{"|".join(GROUP_SHUFFLERS)}]  Shuffle within groups by a Mallows model or by noise
@@ -51,7 +43,7 @@ simulation_options = options(
     --processes N  Number of worker processes; by default the available cores, once the work takes a
         second.
     --seed N       Seed of the simulation: the same seed gives the same numbers.  [default: 1]
-    {JSON}
+    {shared.JSON}
     """,
 )
 
@@ -70,7 +62,7 @@ def _simulate(
         sdp.engines.Processes(asked.pop("processes")) as workers,
     ):
         how: dict[str, Any] = {"on_progress": on_progress}
-        asked |= take_reading(asked)
+        asked |= shared.take_reading(asked)
         survey, opened = open_survey(table, asked.pop("column"), grouping, **asked, **how)
         shuffler = opened.shuffler(alpha, name=name, distance=distance)
         compared = usual_arrangements(shuffler)
@@ -130,7 +122,7 @@ def _row(measured: "Measured") -> tuple[str, ...]:
     epilog="Example: shuffledp attack survey.csv --column answer --groups-by lat,lon "
     "--metric haversine --radius 5km --alpha 4 --epsilon0 2.5"
 )
-@click.argument("table", type=PATH)
+@click.argument("table", type=shared.PATH)
 @simulation_options
 @options(
     """
@@ -162,7 +154,7 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
             results += adversaries.attack_by_gaussian_process(survey, *compared, **how)
         return results
 
-    if name == "gaussian-process" and (unread := flags_given({"privileged", "resamplings"})):
+    if name == "gaussian-process" and (unread := shared.flags_given({"privileged", "resamplings"})):
         raise click.UsageError(f"{unread[0]} is for the majority vote: leave it out")
     asked["privileged"] = asked["privileged"] or ()
     _simulate(table, asked, attacked)
@@ -172,7 +164,7 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     epilog="Example: shuffledp learnability survey.csv --column answer --groups-by age "
     "--radius 5 --alpha 4 --epsilon0 2.5"
 )
-@click.argument("table", type=PATH)
+@click.argument("table", type=shared.PATH)
 @simulation_options
 def learnability(*, table: Path, **asked: Any) -> None:
     """Measure what a model learns from simulated reports of the true answers in TABLE.

@@ -17,16 +17,10 @@ from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.bound import finite
 from shuffledp.core.dummies import DummyLaw
+from shuffledp.report import wording
 from shuffledp.report.dummies import upper_in_json, without_dummies
 from shuffledp.report.formatting import brief, counted, rounded
 from shuffledp.report.formatting import given as plain
-from shuffledp.report.wording import (
-    TOGETHER,
-    finding_rows,
-    guarantee_facts,
-    true_answers,
-    without_shuffler_line,
-)
 
 _MOST_CODES = 10_000_000  # which take a minute to write, and half a gigabyte
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
@@ -250,7 +244,7 @@ def _check_dap(path: Path, **numbers: float) -> None:
         ("aggregators", f"{made.leader_url} and {made.helper_url}"),
         ("VDAF", f"{made.vdaf}, {made.num_outcomes:,} outcomes"),
         ("least batch", f"{made.min_batch_size:,} reports, of which {found.num_users:,} count"),
-        *guarantee_facts(found)[:3],
+        *wording.guarantee_facts(found)[:3],
         ("if they collude", f"epsilon0 = {rounded(numbers['epsilon0'], up=True)}"),
     ]
     if not console.print_json(record):
@@ -308,7 +302,7 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     if law is not None:
         facts.append(("without dummies", without_dummies(made.without_dummies())))
     profile = made.asked.randomizer.profile
-    facts.append(("no shuffler", without_shuffler_line(profile, rounds=made.asked.rounds)))
+    facts.append(("no shuffler", wording.without_shuffler_line(profile, rounds=made.asked.rounds)))
     if made.seal != "x25519":
         size = f"{report_size(*made.sizes):,} bytes a report"
         facts.append(("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}"))
@@ -351,7 +345,7 @@ def collect(
         return
     epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
     by, loss, rounds = record["collected_by"], record["epsilon0"], made.asked.rounds
-    alone = TOGETHER
+    alone = wording.TOGETHER
     if loss is not None:
         alone = f"epsilon{'0' * (rounds == 1)} = {rounded(loss * rounds, up=True)}"
     facts = [
@@ -361,13 +355,13 @@ def collect(
         ("delta", made.delta),
         *([] if made.dummies is None else _added(made, record)),
         ("no shuffler", alone),
-        ("true answers", true_answers(by, is_bare=loss is None)),
+        ("true answers", wording.true_answers(by, is_bare=loss is None)),
     ]
     if budget is not None:
         left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
         text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
         facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
-    facts.extend(finding_rows(record))
+    facts.extend(wording.finding_rows(record))
     console.print_facts([*facts, ("report", str(out / REPORT_FILE))])
 
 

@@ -20,21 +20,14 @@ import click
 from shuffledp.cli import console
 from shuffledp.cli.console import say
 from shuffledp.cli.options import cli
-from shuffledp.core import progress
-from shuffledp.core.errors import (
-    ColumnOrderWarning,
-    LowerEndWarning,
-    NotKeptWarning,
-    PlanWarning,
-    ShuffledpError,
-)
+from shuffledp.core import errors, progress
 
 REFUSED = 2
 FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
 UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
-_PRINTED = (ColumnOrderWarning, LowerEndWarning, NotKeptWarning)
+_PRINTED = (errors.ColumnOrderWarning, errors.LowerEndWarning, errors.NotKeptWarning)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(leaving.code, str):
             return FAILED
         return _unprinted(UNREAD) if leaving.code == 1 else TERMINATED  # 1: click, closed pipe
-    except (click.ClickException, ShuffledpError, OSError) as error:
+    except (click.ClickException, errors.ShuffledpError, OSError) as error:
         return _failed(error)
     finally:
         signal.signal(signal.SIGTERM, previous)
@@ -77,7 +70,7 @@ def _failed(error: Exception) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(message)
         return 0
-    if isinstance(error, OSError) and not isinstance(error, ShuffledpError):
+    if isinstance(error, OSError) and not isinstance(error, errors.ShuffledpError):
         _abandon_stdout()
         if isinstance(error, BrokenPipeError) or console.published:
             return _unprinted(UNREAD)
@@ -104,7 +97,7 @@ def _warnings_printed() -> Iterator[None]:
     with warnings.catch_warnings():
         for each in _PRINTED:
             warnings.simplefilter("default", each)
-        warnings.simplefilter("ignore", PlanWarning)  # shown among the result's warnings
+        warnings.simplefilter("ignore", errors.PlanWarning)  # shown among the result's warnings
         shown = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any) -> None:

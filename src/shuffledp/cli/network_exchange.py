@@ -223,13 +223,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
         raise click.UsageError("--column, --id and ways of reading are for --table")
     require_service()
     from shuffledp.core.progress import no_progress
-    from shuffledp.peers.peer_runner import (
-        PeerRunner,
-        PeerStore,
-        read_node_values,
-        spending_facts,
-        value_of_one,
-    )
+    from shuffledp.peers import peer_runner as peers
     from shuffledp.peers.preparing import read_terms, traffic_facts
     from shuffledp.peers.terms import Limits
 
@@ -238,14 +232,14 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     asked, edges = read.asked, _graph_of(read, graph)
     limits.require_terms(read, edges, user or 0)
     how: dict[str, Any] = {"entropy": sdp.Entropy.from_operating_system(), "limits": limits}
-    with PeerStore(state, read) as store, _relay_of(read, edges, url) as client:
+    with peers.PeerStore(state, read) as store, _relay_of(read, edges, url) as client:
         facts = [*asked.facts(), *traffic_facts(read, edges)]
         facts.append(("least crowd", f"{max(read.least_registered, limits.least_users):,} users"))
-        facts += [] if is_many else spending_facts(store, asked, "")
+        facts += [] if is_many else peers.spending_facts(store, asked, "")
         console.print_facts([*facts, ("terms", read.digest().hex())])
         names, question = {user or 0: ""}, asked.question
         if is_many:
-            many = read_node_values(question, **table, graph=edges, **ways)
+            many = peers.read_node_values(question, **table, graph=edges, **ways)
             names = {node: edges.name_of(node) for node in sorted(many)}
         elif store.states().keys() - names:
             raise DataError(f"{state} is of another user: name a file of this user's own")
@@ -254,10 +248,10 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
             if is_many:
                 return many
             said = str(click.prompt("Answer")) if answer is None else answer
-            return value_of_one(question, user, said)
+            return peers.value_of_one(question, user, said)
 
         how |= {"terms": read, "graph": edges, "store": store, "names": names, "client": client}
-        runner = PeerRunner(**how, on_roster=lambda it: console.print_facts([("roster", it)]))
+        runner = peers.PeerRunner(**how, on_roster=lambda it: console.print_facts([("roster", it)]))
         runner.draw(values)
         with console.progress_bar() as on_progress:
             runner.on_progress = on_progress or no_progress

@@ -15,14 +15,9 @@ from typing import Any, Generic, SupportsIndex
 
 from shuffledp.accounting.calibration import LARGEST_CALIBRATED
 from shuffledp.collection import choices
+from shuffledp.collection import dummies as added
 from shuffledp.collection.cautions import plan_cautions
 from shuffledp.collection.choices import Alternative, Target
-from shuffledp.collection.dummies import (
-    expected_number,
-    protect_alone,
-    require_given,
-    require_plannable,
-)
 from shuffledp.collection.liars import Influenced, require_number
 from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.question import (
@@ -35,12 +30,7 @@ from shuffledp.collection.questions.question import (
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
 from shuffledp.core.bound import Guarantee, finite
-from shuffledp.core.checks import (
-    require_at_least,
-    require_open_unit,
-    require_positive,
-    set_fields,
-)
+from shuffledp.core.checks import require_at_least, require_open_unit, require_positive, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -129,7 +119,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         if self.question.has_rounds:  # two texts look alike where no prefix of theirs is kept
             without = without and without.without_lower()
             set_fields(self, guarantee=given.without_lower(), without_dummies=without)
-        is_for = given.num_users == self.num_users or protect_alone(self.dummies)
+        is_for = given.num_users == self.num_users or added.protect_alone(self.dummies)
         is_for &= given.delta_upper == self.target_delta
         is_for &= self.randomizer.epsilon0 <= self.asked_epsilon0
         law, numbers = self.randomizer.fingerprint, (self.num_users, self.target_delta, self.rounds)
@@ -259,7 +249,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     @property
     def expected_dummies(self) -> float:
         """Expected number of dummies in all."""
-        return expected_number(self.dummies, self.randomizer, self.num_users)
+        return added.expected_number(self.dummies, self.randomizer, self.num_users)
 
     @property
     def runner_up(self) -> Alternative | None:
@@ -424,11 +414,11 @@ def plan(  # noqa: PLR0913  # one keyword an option
         )
     limit = math.inf if max_epsilon0 is None else require_positive("max_epsilon0", max_epsilon0)
     if isinstance(dummies, DummyLaw):
-        require_given(dummies, question, shuffling, is_bare=no_local_noise)
+        added.require_given(dummies, question, shuffling, is_bare=no_local_noise)
     elif dummies != "none" or no_local_noise:
         is_target = epsilon is not None and shuffling == UNIFORM
         is_target &= rounds == 1 or dummies != "users"
-        require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_target=is_target)
+        added.require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_target=is_target)
     if frequency is not None:
         choices.require_frequency(question, frequency)
     target = Target(

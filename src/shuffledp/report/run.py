@@ -13,21 +13,8 @@ from shuffledp.collection.questions.question import INTERVALS_ABOUT
 from shuffledp.collection.result import Result
 from shuffledp.estimation.post_processing import POST_PROCESSING
 from shuffledp.report import dummies, wording
-from shuffledp.report.drawing import (
-    Axis,
-    Bar,
-    Figure,
-    Line,
-    bars_figure,
-    isolated,
-    lines_figure,
-)
-from shuffledp.report.formatting import (
-    decimals_for,
-    percent,
-    shorten,
-    shown_label,
-)
+from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isolated, lines_figure
+from shuffledp.report.formatting import decimals_for, percent, shorten, shown_label
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import render
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement

@@ -23,19 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.core import labels as spelt
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.files import require_file
-from shuffledp.core.labels import (
-    MISSING_TEXTS,
-    decimal_mark,
-    formed,
-    holds_numbers,
-    is_gap,
-    label_expression,
-    number_series,
-    require_list,
-)
 from shuffledp.core.lazy import pl
 
 BLOCK_ROWS = 1 << 18
@@ -98,7 +89,7 @@ class Source:
         """Return the texts for "no answer", without texts that a domain lists."""
         if both := [text for text in self.declared if text in listed]:
             raise ParameterError(f"missing_texts has {both[0]!r}, which the domain lists: drop one")
-        usual = (text for text in MISSING_TEXTS if text not in listed)
+        usual = (text for text in spelt.MISSING_TEXTS if text not in listed)
         return tuple(dict.fromkeys((*self.declared, *usual)))
 
     def numbers(self) -> "list[pl.Expr]":
@@ -107,7 +98,7 @@ class Source:
         `DataError` for a file with an ambiguous decimal mark.
         """
         for name, dtype in zip(self.names, self.dtypes, strict=True):
-            if not holds_numbers(dtype):
+            if not spelt.holds_numbers(dtype):
                 what = "number: give 0 and 1" if dtype == pl.Boolean else "column of numbers"
                 raise DataError(f"column {name!r} is of type {dtype}, which is no {what}")
         read = self.read_number()
@@ -127,13 +118,13 @@ class Source:
         mark = self.decimal
         if mark is None and self.separator == ";":
             with reading(self.origin):
-                mark = decimal_mark(self.frame, self.names, self.origin)
+                mark = spelt.decimal_mark(self.frame, self.names, self.origin)
         missing, is_declared = self.missing_texts(), bool(self.declared)
-        return partial(number_series, mark=mark, missing=missing, is_declared=is_declared)
+        return partial(spelt.number_series, mark=mark, missing=missing, is_declared=is_declared)
 
     def label(self) -> "pl.Expr":
         """Return the only column, as labels."""
-        return label_expression(self.names[0], self.dtypes[0])
+        return spelt.label_expression(self.names[0], self.dtypes[0])
 
     def batches(self, frame: "pl.LazyFrame", *, check: bool = False) -> "Iterator[pl.DataFrame]":
         """Yield the rows of a frame derived from this one; ``check`` parses whole rows.
@@ -158,7 +149,7 @@ def open_source(
     """Return columns of a file, of which only the header has been read."""
     if decimal not in (None, ".", ","):
         raise ParameterError(f"decimal = {decimal!r} is neither '.' nor ','")
-    require_list("missing_texts", missing_texts)
+    spelt.require_list("missing_texts", missing_texts)
     location, separator = Path(path), None
     origin = origin_of(location)
     with reading(origin):
@@ -168,7 +159,7 @@ def open_source(
             frame = scan(location)
         for name in names:
             require_column(name, frame.collect_schema().names(), Path(origin))
-    return Source(frame, names, origin, separator, decimal, tuple(map(formed, missing_texts)))
+    return Source(frame, names, origin, separator, decimal, tuple(map(spelt.formed, missing_texts)))
 
 
 def source_of_values(name: str, values: Iterable[object]) -> Source:
@@ -243,7 +234,7 @@ def source_of_sets(values: Iterable[Iterable[str | None] | None]) -> Source:
     """Return sets of answers in memory as a column, one list of text a user."""
     require_sequence("values", values)
     try:
-        lists = [None if is_gap(value) else listed(value) for value in values]
+        lists = [None if spelt.is_gap(value) else listed(value) for value in values]
         frame = pl.DataFrame({"answers": pl.Series(lists, dtype=pl.List(pl.String))})
     except (TypeError, pl.exceptions.PolarsError):
         raise DataError("values are not lists of text: give one list of answers a user") from None
@@ -464,7 +455,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # not an array, or one of objects
         values = [value.value if isinstance(value, Enum) else value for value in values]
-        values = [None if is_gap(value) else value for value in values]
+        values = [None if spelt.is_gap(value) else value for value in values]
         kinds = {type(value).__name__ for value in values} - {"NoneType"}
         if "bool" in kinds and len(kinds) > 1:
             raise DataError(
