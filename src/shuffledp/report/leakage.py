@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.leakage.account import LeakageAccount, describe_counts, percentages
 from shuffledp.report.formatting import rounded
+from shuffledp.report.page import tables
 
 if TYPE_CHECKING:
     from shuffledp.collection.leakage import RunLeakage
@@ -94,29 +95,10 @@ def account_rows(account: LeakageAccount) -> list[tuple[str, str, str, str]]:
 
 def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
     """Return names and values of the assumptions behind the probabilities."""
-    law = [] if account.truth is None else [f"truth with p = {account.truth:.6g}"]
-    if account.epsilon0 is not None:
-        law.append(f"epsilon0 = {rounded(account.epsilon0, up=True)}")
-    facts = [
-        ("adversary", f"{adversary_name(account)}; {belief(account)}"),
-        ("known answers", None if account.adversary == "uninformed" else _knowledge(account)),
-        ("randomizer", ", ".join(law) or None),
-        ("users", f"{account.num_users:,}"),
-        ("method", account.both.method),
-        ("source", account.both.source),
-    ]
-    return [(name, text) for name, text in facts if text is not None]
-
-
-def _knowledge(account: LeakageAccount) -> str:
-    """Return the adversary's knowledge in words."""
-    if account.knowledge is None:
-        return "whatever they are"
-    counts = describe_counts(account.knowledge)
-    if account.is_worst_knowledge:
-        return f"{counts}, from which it guesses best"
-    unknown = f"; {account.num_unknown:,} unknown" if account.num_unknown else ""
-    return counts + unknown
+    counts = "" if account.knowledge is None else describe_counts(account.knowledge)
+    words = {"adversary": adversary_name(account), "belief": belief(account), "counts": counts}
+    ((_, rows),) = tables("leakage-rows.txt", account=account, **words)
+    return list(rows)
 
 
 def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:

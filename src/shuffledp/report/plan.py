@@ -5,12 +5,14 @@ A published number is not thereby safe. Units differ, so that each number states
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from shuffledp.collection.plan import Plan
 from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import Axis, Bar, Figure, bars_figure
 from shuffledp.report.formatting import decimals_for, fixed, given, rounded
+from shuffledp.report.page import tables
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
 _SEAL_SECONDS = 1e-4  # of a report, approximately
@@ -87,28 +89,11 @@ def expected_errors(plan: Plan) -> list[tuple[str, str]]:
 
     If the first is for one case, as for sets, the worst case too.
     """
-    about_users = error_text(plan, plan.expected_standard_error)
-    about_population = error_text(plan, plan.expected_population_standard_error)
-    worst, error = [], plan.worst_standard_error
-    if error is not None:
-        text = f"standard error {error_text(plan, error)}, whatever the answers"
-        worst = [("worst case", text)]
-    frequent, at_frequency = frequent_name(plan), plan.frequent_error()
-    if frequent and at_frequency is not None:
-        worst = [(frequent, f"standard error {error_text(plan, at_frequency)} expected")]
-    if plan.is_compared:
-        where = "root mean square" if plan.frequency is None else frequent
-        alone = f"standard error {error_text(plan, plan.sampling_error)} alone, {where}"
-        worst.append(("sampling", alone))
-    return [
-        ("standard error", f"{about_users} expected, {plan.question.expected_for}"),
-        *worst,
-        ("population", f"standard error {about_population} expected, with sampling"),
-        *wording.dishonest_facts(plan),
-        *wording.finding_rows(
-            plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
-        ),
-    ]
+    found = plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
+    others = [*wording.dishonest_facts(plan), *wording.finding_rows(found)]
+    how = {"plan": plan, "frequent": frequent_name(plan), "error": partial(error_text, plan)}
+    ((_, rows),) = tables("plan-rows.txt", others=others, **how)
+    return list(rows)
 
 
 def frequent_name(plan: Plan) -> str:
