@@ -71,7 +71,7 @@ def account(
     from shuffledp.core.bound import Guarantee
     from shuffledp.network.account import NetworkAccount
     from shuffledp.network.run import local_cautions
-    from shuffledp.report.page import tables
+    from shuffledp.report.page import rendered_rows
 
     law = taken(asked, "domain_size", "dimension")
     profile = named_profile(randomizer, epsilon0=epsilon0, **law)
@@ -89,15 +89,9 @@ def account(
     console.print_warnings(local_cautions(profile, guarantee))
     if console.print_json({"graph": str(graph_file), "epsilon0": epsilon0, **found.to_json_dict()}):
         return
-    dropped = [
-        (graph.num_self_loops, "edges from a user to themself"),
-        (graph.num_duplicates, "edges given twice"),
-    ]
-    left_out = ", ".join(f"{number:,} {what}" for number, what in dropped if number)
     if len(rows) == 1:
         gap = gap_text(best.epsilon, "epsilon")
-        ((_, facts),) = tables("network-account.txt", found=best, gap=gap, left_out=left_out)
-        console.print_facts(facts)
+        console.print_facts(rendered_rows("network-account.txt", found=best, gap=gap, graph=graph))
     else:
         console.print_table(_HEADINGS, [_row(each) for each in rows])
     console.print_list("assumptions", rows[-1].epsilon.assumptions)

@@ -7,7 +7,7 @@ corrected form. They follow from alpha alone, so that they hold for noise on pla
 from typing import Any
 
 from shuffledp.groups.facts import GroupFacts, MallowsFacts
-from shuffledp.report.page import paragraphs, tables
+from shuffledp.report.page import paragraphs, rendered_tables
 from shuffledp.report.wording import ShuffleWords
 
 _NOTICES = {
@@ -23,11 +23,11 @@ def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
     """Return the words about a shuffle within groups, or about noise on places."""
     known: dict[str, Any] = {}
     if facts is not None:
-        is_mallows = isinstance(facts, MallowsFacts)
+        how = {"facts": facts, "is_mallows": isinstance(facts, MallowsFacts), "kinds": _KINDS}
         orders = getattr(facts, "orders_tried", ())
         known = {
             "paragraphs": paragraphs("groups.txt", facts=facts),
-            "tables": tables("groups-rows.txt", facts=facts, is_mallows=is_mallows, kinds=_KINDS),
+            "tables": rendered_tables("groups-rows.txt", **how),
             "values": {"orders": [(name, f"{number:,}") for name, number in orders]},
         }
     return ShuffleWords(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.leakage.account import LeakageAccount, describe_counts, percentages
 from shuffledp.report.formatting import rounded
-from shuffledp.report.page import tables
+from shuffledp.report.page import rendered_rows
 
 if TYPE_CHECKING:
     from shuffledp.collection.leakage import RunLeakage
@@ -97,8 +97,7 @@ def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
     """Return names and values of the assumptions behind the probabilities."""
     counts = "" if account.knowledge is None else describe_counts(account.knowledge)
     words = {"adversary": adversary_name(account), "belief": belief(account), "counts": counts}
-    ((_, rows),) = tables("leakage-rows.txt", account=account, **words)
-    return list(rows)
+    return rendered_rows("leakage-rows.txt", account=account, **words)
 
 
 def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shuffledp.report import formatting
 from shuffledp.report.drawing import COLOURS, Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import counted, decimals_for, fixed, given, rounded
-from shuffledp.report.page import Paragraph, paragraphs, render, tables
+from shuffledp.report.page import Paragraph, paragraphs, render, rendered_tables
 from shuffledp.report.statement import SEEDED
 from shuffledp.report.wording import gap_text, guarantee_facts
 
@@ -41,7 +41,7 @@ def band_text(confidence: float) -> str:
     return f"{given(round(100.0 * confidence, 6))}% band for all periods at once"
 
 
-def result_rows(result: "MonitorResult") -> dict[str, tuple[Paragraph, ...]]:
+def result_rows(result: "MonitorResult") -> dict[str, list[Paragraph]]:
     """Return names and texts about a simulation: printed, done and guaranteed."""
     running, num_users = result.running, result.num_users
     half_widths = (running.upper - running.lower) / 2.0
@@ -53,7 +53,7 @@ def result_rows(result: "MonitorResult") -> dict[str, tuple[Paragraph, ...]]:
     words = {name: users_and_share(float(each), num_users) for name, each in numbers.items()}
     words["band"] = band_text(running.confidence)
     central = guarantee_facts(result.central)
-    return dict(tables("monitor-result.txt", result=result, central=central, **words))
+    return dict(rendered_tables("monitor-result.txt", result=result, central=central, **words))
 
 
 # --------------------------------------------------------------------- plans
@@ -61,7 +61,7 @@ HEADINGS = ("way to collect", "error", "of users", "not below", "epsilon0", "eps
 """Headings of `comparison_rows`: standard errors, their lower bound; epsilon0 of a user."""
 
 
-def plan_rows(planned: "MonitorPlan") -> dict[str, tuple[Paragraph, ...]]:
+def plan_rows(planned: "MonitorPlan") -> dict[str, list[Paragraph]]:
     """Return names and texts about a plan: itself, its advice, and the source of its bound."""
     widths = planned.half_widths(simultaneous=True)
     numbers = {
@@ -72,7 +72,7 @@ def plan_rows(planned: "MonitorPlan") -> dict[str, tuple[Paragraph, ...]]:
     }
     words = {n: users_and_share(float(each), planned.num_users) for n, each in numbers.items()}
     words |= {"band": band_text(planned.confidence), "gap": gap_text(planned.central, "epsilon")}
-    return dict(tables("monitor-plan.txt", planned=planned, **words))
+    return dict(rendered_tables("monitor-plan.txt", planned=planned, **words))
 
 
 def comparison_rows(planned: "MonitorPlan") -> list[tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from shuffledp.network.run import ExchangeFacts, NetworkFacts
-from shuffledp.report.page import paragraphs, tables
+from shuffledp.report.page import paragraphs, rendered_tables
 from shuffledp.report.wording import ShuffleWords
 
 
@@ -18,7 +18,7 @@ def words(_: str, facts: NetworkFacts | None, *, collected_by: str) -> ShuffleWo
         given: dict[str, Any] = {"facts": facts, "is_exchange": is_exchange}
         known = {
             "paragraphs": paragraphs("network.txt", collected_by=collected_by, **given),
-            "tables": tables("network-rows.txt", passed=passed, **given),
+            "tables": rendered_tables("network-rows.txt", passed=passed, **given),
             "values": {"is_exchange": is_exchange},
         }
     return ShuffleWords(

@@ -15,7 +15,7 @@ from shuffledp._version import __version__
 from shuffledp.report import formatting
 
 Paragraph = tuple[str, str]  # a short title and its text
-Table = tuple[str, tuple[Paragraph, ...]]  # a title, and names with their texts
+Table = tuple[str, list[Paragraph]]  # a title, and names with their texts
 
 
 @cache
@@ -63,11 +63,22 @@ def paragraphs(template: str, **facts: object) -> tuple[Paragraph, ...]:
     return tuple((title, " ".join(text.split())) for title, _, text in parts)
 
 
-def tables(template: str, **facts: object) -> tuple[Table, ...]:
-    """Return the tables of a rendered text: below ``## title`` rows ``- name: text``, wrapped."""
-    found = []
-    for each in re.split("^## ", render(template, **facts), flags=re.MULTILINE)[1:]:
-        title, *rows = re.split("^- ", each, flags=re.MULTILINE)
-        lines = (re.sub(r"\s*\n\s*", " ", row.strip()).partition(": ") for row in rows)
-        found.append((title.strip(), tuple((name, text) for name, _, text in lines)))
-    return tuple(found)
+def rendered_rows(template: str, **facts: object) -> list[Paragraph]:
+    """Return names and texts of a rendered list: each is a line ``- name: text``, and wrapped.
+
+    Filters such as ``visible`` and ``shorten`` keep texts from outside from beginning a line.
+    """
+    return _rows(render(template, **facts))
+
+
+def rendered_tables(template: str, **facts: object) -> tuple[Table, ...]:
+    """Return the lists of a rendered text, as `rendered_rows`, each below its line ``## title``."""
+    _, *found = re.split("^## (.*)\n", render(template, **facts), flags=re.MULTILINE)
+    return tuple((title, _rows(text)) for title, text in zip(found[::2], found[1::2], strict=True))
+
+
+def _rows(text: str) -> list[Paragraph]:
+    """Return the names and texts of a list."""
+    _, *found = re.split("^- ", text, flags=re.MULTILINE)
+    lines = (re.sub(r"\s*\n\s*", " ", each.strip()).partition(": ") for each in found)
+    return [(name, words) for name, _, words in lines]

@@ -12,7 +12,7 @@ from shuffledp.collection.plan import Plan
 from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import Axis, Bar, Figure, bars_figure
 from shuffledp.report.formatting import decimals_for, fixed, given, rounded
-from shuffledp.report.page import tables
+from shuffledp.report.page import rendered_rows
 
 _MOST_TIMES = 20.0  # worse than the best: no bar
 _SEAL_SECONDS = 1e-4  # of a report, approximately
@@ -92,8 +92,7 @@ def expected_errors(plan: Plan) -> list[tuple[str, str]]:
     found = plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
     others = [*wording.dishonest_facts(plan), *wording.finding_rows(found)]
     how = {"plan": plan, "frequent": frequent_name(plan), "error": partial(error_text, plan)}
-    ((_, rows),) = tables("plan-rows.txt", others=others, **how)
-    return list(rows)
+    return rendered_rows("plan-rows.txt", others=others, **how)
 
 
 def frequent_name(plan: Plan) -> str:

@@ -200,7 +200,7 @@ class ShuffleWords:
     #: Further paragraphs of the privacy statement, as titles and texts.
     paragraphs: tuple[tuple[str, str], ...] = ()
     #: Tables of names and values, by their titles.
-    tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    tables: tuple[tuple[str, list[tuple[str, str]]], ...] = ()
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -437,10 +437,9 @@ def finding_rows(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _of_search(found: Any = None, **liars: Any) -> list[tuple[str, str]]:
     """Return names and texts about what a search finds, or about what liars do to it."""
-    from shuffledp.report.page import tables
+    from shuffledp.report.page import rendered_rows
 
-    ((_, rows),) = tables("search.txt", found=found, **liars)
-    return list(rows)
+    return rendered_rows("search.txt", found=found, **liars)
 
 
 def guarantee_facts(guarantee: Guarantee, *, is_for_any: bool = False) -> list[tuple[str, str]]:
