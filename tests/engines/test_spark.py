@@ -122,6 +122,33 @@ def test_what_cannot_be_randomized_is_refused_before_it_is(session):
         spark.estimate(rows.selectExpr("value as report").where("false"), plan)
 
 
+@pytest.mark.slow
+def test_a_block_may_be_without_users(session, monkeypatch):
+    """Of 20 rows in up to 20 blocks: whoever stays alone in a block, or leaves it, is no error."""
+    monkeypatch.setattr(spark_blocks, "_ROWS_A_BLOCK", 1)
+    rows = frame_of(session, 20).selectExpr("id", "if(id % 3 = 0, null, value) as value")
+    made = spark.randomize(rows, "value", plan_of(), id_column="id", seed=SEED, missing="drop")
+    assert made.count() == 13
+    everybody = spark.randomize(frame_of(session, 20), "value", plan_of(), id_column="id")
+    assert everybody.count() == 20
+    with pytest.raises(DataError, match="1 rows with a value"):
+        spark.randomize(rows.where("id < 2"), "value", plan_of(), id_column="id", missing="drop")
+
+
+@pytest.mark.slow
+def test_names_of_columns_are_told_apart_or_refused(session):
+    plan, rows = plan_of(), frame_of(session, 300)
+    for other in ("value", "VALUE", "ID"):
+        twice = rows.selectExpr("id", "value", f"value as {other}")
+        with pytest.raises(DataError, match=f"cannot tell .* {other}\\): rename one"):
+            spark.randomize(twice, "value", plan, id_column="id")
+    with pytest.raises(DataError, match="cannot tell column 'report'"):
+        spark.estimate(rows.selectExpr("value as report", "id as Report"), plan)
+    for name in ("__id", "__block", "a.b", "a`b"):
+        named = rows.toDF("id", name)
+        assert spark.randomize(named, name, plan, id_column="id").count() == 300
+
+
 def test_java_has_to_be_there_and_new_enough(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(MissingPackageError, match=r"JAVA_HOME = .* has no Java: install"):

@@ -32,7 +32,7 @@ from shuffledp.core.errors import DataError
 from shuffledp.core.files import require_file
 from shuffledp.core.lazy import pl
 from shuffledp.core.reports import Reports
-from shuffledp.engines.spark_blocks import prepared
+from shuffledp.engines.spark_blocks import prepared, require_columns
 from shuffledp.engines.spark_sessions import Workers, session, session_of, stopped, told
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def estimate(
         Frame with a column ``report``, one row a report, as ``shuffledp.collection.open_reports``
         reads it from files, or as made by `randomize`. Its column names law and origin of the
         reports only if Spark made them: of others the plan's law, and users' devices, are assumed.
+        Of a union of frames Spark keeps what the first says, so estimate reports of each origin
+        apart.
     plan : Plan
         Plan of the reports.
     num_users : int, optional
@@ -300,9 +302,7 @@ def shuffle(frame: "DataFrame", *, num_files: SupportsIndex | None = None) -> "D
 def _counted(frame: "DataFrame", plan: Plan[Any]) -> Any:
     """Return the aggregate of the reports in a frame."""
     context = session_of(frame).sparkContext
-    if COLUMN not in frame.columns:
-        shown = ", ".join(frame.columns)
-        raise DataError(f"the frame has no column {COLUMN!r} (its columns: {shown}): rename one")
+    require_columns(frame, COLUMN)
     terms = context.broadcast((plan.question, plan.randomizer))
     reports = frame.select(COLUMN)
     if plan.randomizer.num_report_bytes <= _FEW_BYTES:  # Spark counts equal reports

@@ -50,8 +50,9 @@ _DIGEST_BYTES: Final = 16
 # Share of different ids, estimated within 2 %, below which ids are refused at once.
 _FEW_IDS: Final = 0.8
 
-_ID: Final = "__id"
-_BLOCK: Final = "__block"
+# Columns of blocks; values follow as "0", "1", ..., whatever their names are.
+_ID: Final = "id"
+_BLOCK: Final = "block"
 
 _WIDER: Final = {"UInt8": "Int16", "UInt16": "Int32", "UInt32": "Int64"}
 
@@ -133,10 +134,7 @@ def _names(
     names = plan.question.table_columns or ((column,) if column else ())
     if not names:
         raise ParameterError("column is missing: name the column with the values, column=...")
-    for name in (id_column, *names):
-        if name not in frame.columns:
-            shown = ", ".join(frame.columns)
-            raise DataError(f"the frame has no column {name!r} (its columns: {shown}): name one")
+    require_columns(frame, id_column, *names)
     dtype = frame.schema[id_column].dataType
     if not isinstance(dtype, IntegralType | StringType):
         raise ParameterError(
@@ -146,14 +144,36 @@ def _names(
     return tuple(names)
 
 
+def require_columns(frame: "DataFrame", *names: str) -> None:
+    """Raise unless the frame has exactly one column of each name, as Spark compares names."""
+    from pyspark.errors import AnalysisException
+
+    shown = ", ".join(frame.columns)
+    for name in names:
+        if name not in frame.columns:
+            raise DataError(
+                f"the frame has no column {name!r} (its columns: {shown}): name or rename one"
+            )
+        try:
+            frame.select(_named(name))
+        except AnalysisException:
+            raise DataError(
+                f"Spark cannot tell column {name!r} from another one (columns: {shown}): rename one"
+            ) from None
+
+
+def _named(name: str) -> Any:
+    """Return the column of this name, whatever characters are in it."""
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
 def _in_blocks(frame: "DataFrame", id_column: Any, names: tuple[str, ...], key: bytes) -> Any:
     """Return the rows grouped into blocks by a hash of their ids; raise for unusable ids."""
     from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
-    def named(name: str) -> Any:
-        return F.col("`" + name.replace("`", "``") + "`")
-
-    ids = named(id_column)
+    ids = _named(id_column)
     counts = (F.count(F.lit(1)), F.count(ids), F.approx_count_distinct(ids, 0.02))
     num_rows, num_ids, num_different = frame.select(*counts).collect()[0]
     where = f"column {id_column!r}"
@@ -169,7 +189,7 @@ def _in_blocks(frame: "DataFrame", id_column: Any, names: tuple[str, ...], key: 
     # The rows of a block are no secret, but nobody who chose ids could predict them.
     salt = int.from_bytes(derived_key(key, b"blocks", 0)[:WORD_BYTES], "big", signed=True)
     block = F.pmod(F.xxhash64(ids, F.lit(salt)), F.lit(number)).cast("bigint")
-    columns = (named(name) for name in names)
+    columns = (_named(name).alias(str(place)) for place, name in enumerate(names))
     return frame.select(ids.alias(_ID), *columns, block.alias(_BLOCK)).groupBy(_BLOCK)
 
 
@@ -248,7 +268,10 @@ def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
     terms, number = keyed.terms.value, table[_BLOCK][0].as_py()
     frame: Any = pl.from_arrow(table)
     frame = frame.sort(_ID)
-    source = Source(frame.lazy().select(terms.names), terms.names, "the frame")
+    own = frame.lazy().select(
+        pl.col(str(place)).alias(name) for place, name in enumerate(terms.names)
+    )
+    source = Source(own, terms.names, "the frame", is_part=True)
     column = terms.question.read(source, **terms.reading)
     require_column(terms.question, column)
     blocks = list(column.blocks())

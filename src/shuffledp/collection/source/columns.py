@@ -113,7 +113,8 @@ def survey(
                     f"{rows_text(count)} of {num_rows:,} hold such values: {fault.remedy}"
                 )
     without = f" ({rows_text(num_missing)} without)" if num_missing else ""
-    tables.require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
+    if not source.is_part:
+        tables.require_users(num_users, f"{where} has {rows_text(num_users)} with a value{without}")
     return Column(
         num_users=num_users,
         num_missing=num_missing,

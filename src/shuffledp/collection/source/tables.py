@@ -70,6 +70,7 @@ class Source:
     decimal: str | None = None  # the decimal mark, if it was stated
     declared: tuple[str, ...] = ()  # further texts for "no answer"
     weight: str | None = None  # a column of public weights, one a row
+    is_part: bool = False  # of more rows, so that it may be empty
 
     @property
     def where(self) -> str:
