@@ -10,9 +10,11 @@ from shuffledp.accounting.account import Terms, account
 from shuffledp.accounting.calibration import calibrate
 from shuffledp.accounting.guarantees import guarantee_for, single_batch
 from shuffledp.accounting.profiles import named_profile
+from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Guarantee
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
+from shuffledp.core.profile import LocalProfile
 
 
 def releases(**asked):
@@ -75,6 +77,24 @@ def test_a_channel(tmp_path):
     assert guarantee.epsilon_upper <= by_name.epsilon_upper * (1.0 + 1e-6)
     with pytest.raises(ParameterError, match="channel says all there is about the randomizer"):
         account(channel=path, num_users=2000, delta=1e-6, domain_size=2)
+
+
+@pytest.mark.parametrize("wrong", [True, "1", 1j, object()])
+def test_what_is_of_another_kind_is_named(wrong):
+    with pytest.raises(ParameterError, match="epsilon = "):
+        account(epsilon0=1.0, num_users=10, epsilon=wrong)
+    with pytest.raises(ParameterError, match="participation = "):
+        calibrate(num_users=10, **TARGET, participation=wrong)
+    for name in ("profile", "dummies"):
+        given = {"profile": LocalProfile(epsilon0=1.0), "num_users": 10, name: wrong}
+        with pytest.raises(ParameterError, match=f"{name} is a .*: give a (LocalP|DummyL)"):
+            ShuffledRelease(**given)
+
+
+def test_numbers_beyond_all_limits_are_refused():
+    for name in ("num_users", "rounds"):
+        with pytest.raises(ParameterError, match=f"{name} = 1000+ is above"):
+            calibrate(**{"num_users": 10, **TARGET, name: 10**400})
 
 
 @pytest.mark.parametrize(
@@ -182,7 +202,8 @@ def test_exactly_one_number_is_missing(given):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"epsilon": 0.0}, {"delta": 1.0}, {"num_users": 0}, {"epsilon0": -1.0}]
+    "wrong",
+    [{"epsilon": 0.0}, {"delta": 1.0}, {"num_users": 0}, {"epsilon0": -1.0}, {"epsilon0": 1j}],
 )
 def test_numbers_out_of_range_are_named(wrong):
     (name,) = wrong

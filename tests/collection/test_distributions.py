@@ -51,6 +51,8 @@ class TestQuestion:
             ({"edges": [0, 1, 2], "bins": 3}, "give edges alone"),
             ({"bins": 3}, "give edges alone"),
             ({"limits": (0, 1)}, "give edges alone"),
+            ({"bins": 3, "limits": 1.0}, "limits = 1.0 are not two numbers"),
+            ({"bins": 3, "limits": (0, 1), "quantiles": 0.5}, "quantiles = 0.5 is a single value"),
             ({"edges": [0, 1]}, "number of bins = 1 is below 2"),
             ({"bins": 1, "limits": (0, 1)}, "bins = 1 is below 2"),
             ({"bins": 4097, "limits": (0, 1)}, "bins = 4097 is above 4,096: merge bins"),

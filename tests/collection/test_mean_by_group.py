@@ -157,7 +157,7 @@ class TestQuestion:
     @pytest.mark.parametrize(
         ("how", "error", "message"),
         [
-            ({"groups": ["a"]}, DomainError, "only 'a'"),
+            ({"groups": ["a"]}, DomainError, "groups has only 'a'"),
             ({"groups": "ab"}, ParameterError, "single string"),
             ({"low": 1.0}, ParameterError, "wrong way round"),
             ({"high": np.inf}, ParameterError, "high"),

@@ -232,6 +232,11 @@ def test_an_unknown_randomizer_gets_a_suggestion():
         {"delta": 1.0},
         {"delta": math.nan},
         {"delta": None},
+        {"epsilon0": "1", "epsilon": None},
+        {"frequency": True},
+        {"frequency": "0.5"},
+        {"randomizer": ["k-rr"]},
+        {"shuffling": "uniform"},
     ],
 )
 def test_targets_out_of_range(changes):

@@ -94,6 +94,7 @@ def test_arguments_that_changed_places_are_named_without_their_values(plan):
         (lambda: sdp.plan(ANSWERS, num_users=9, epsilon=1, delta=0.1), "question is a list: give"),
         (lambda: sdp.run(plan, ANSWERS, post_processing="clip"), "'clip': give a list"),
         (lambda: sdp.estimate(ANSWERS, plan), "reports holds a str: give a file, or Reports"),
+        (lambda: sdp.estimate(None, plan), "reports holds a NoneType: give a file, or Reports"),
     ):
         with pytest.raises(sdp.ShuffledpError, match=message) as error:
             call()

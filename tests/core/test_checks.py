@@ -14,7 +14,7 @@ from shuffledp.core.checks import (
 from shuffledp.core.errors import ParameterError
 
 # What nobody can mean as a number, and what a table reader hands over by accident.
-NOT_NUMBERS = ["0.5", "", None, [0.5], {}, 1j, object()]
+NOT_NUMBERS = ["0.5", "", None, [0.5], {}, 1j, np.complex128(0.5), object()]
 
 
 def non_negative(value):

@@ -119,6 +119,7 @@ def test_bad_arguments_are_refused():
         ({"components": "some"}, "components = 'some'"),
         ({"protocol": "none"}, "protocol = 'none'"),
         ({"laziness": 1.0}, "laziness = 1"),
+        ({"laziness": None}, "laziness = None"),
         ({"num_dishonest": 5}, "num_dishonest = 5 is above 4"),
         ({"num_dishonest": -1}, "num_dishonest = -1"),
     ):

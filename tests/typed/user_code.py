@@ -58,6 +58,16 @@ unavoidable: float | None = bound.lower
 compared = sdp.compare_bounds(epsilon0=1.0, num_users=1000, delta=1e-6)
 best: float = compared.best
 methods: list[str] = [each.method.name for each in compared.useful]
+numbers = np.array([50, 1000])
+of_numpy: sdp.Guarantee = sdp.account(
+    epsilon0=np.float32(1.0), num_users=numbers.max(), delta=np.float64(1e-6)
+)
+planned: list[sdp.Plan[FrequencyEstimates]] = [
+    sdp.plan(sdp.Categories(["a", "b"]), num_users=each, epsilon=np.float32(1.0), delta=1e-6)
+    for each in numbers
+]
+print(sdp.calibrate(num_users=np.int64(50), epsilon=np.float32(1.0), delta=1e-6))
+print(sdp.compare_bounds(epsilon0=np.float32(1.0), num_users=np.int64(50), delta=1e-6))
 brackets: dict[str, list[object]] = sdp.account(epsilon0=[1, 2], num_users=50, delta=1e-6).to_dict()
 central: float = sdp.account(epsilon0=1.0, num_users=50, delta=1e-6).epsilon_upper
 

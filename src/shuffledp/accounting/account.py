@@ -13,7 +13,7 @@ from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames, Numbers, broadcast, rows_of
+from shuffledp.core.frames import Frames, Numbers, Real, Whole, broadcast, rows_of
 from shuffledp.core.profile import LocalProfile
 
 # The arguments of `account` that may be arrays, in their order.
@@ -82,7 +82,7 @@ class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
 
 @overload
 def account(
-    profile: LocalProfile | None = None, **settings: Unpack[_Settings[float, int]]
+    profile: LocalProfile | None = None, **settings: Unpack[_Settings[Real, Whole]]
 ) -> Guarantee: ...
 
 
@@ -216,7 +216,7 @@ class Terms:
                     "honest_fraction does not go with a schedule: write honest users into that"
                 )
             return read_schedule(self.schedule) * times
-        alone = dummies is not None and dummies.sender == "shuffler"
+        alone = isinstance(dummies, DummyLaw) and dummies.sender == "shuffler"
         if self.num_users is None and not alone:
             raise ParameterError(
                 "num_users is missing: give the number of users in a shuffled batch"

@@ -20,6 +20,7 @@ from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Guarantee
 from shuffledp.core.checks import (
     require_at_least,
+    require_finite,
     require_non_negative,
     require_open_unit,
     require_positive,
@@ -30,6 +31,7 @@ from shuffledp.core.errors import (
     ParameterError,
     PrecisionError,
 )
+from shuffledp.core.frames import Real
 from shuffledp.core.numerics.inversion import last_above_first_below, last_within, neighbours
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.shown import Shown
@@ -113,6 +115,7 @@ def _guess(
     is roughly right: ln(1/delta) falls like a power of s, the second to begin with.
     """
     aimed = -math.log(delta)
+    num_users = min(num_users, _MOST_USERS)
     epsilon0 = epsilon0_of_strength(epsilon * math.sqrt(num_users / (4.0 * aimed)), epsilon)
     power, before = 2.0, None
     for _ in range(_MOST_GUESSES):
@@ -185,7 +188,7 @@ def least_users(
     Errs upwards, by less than one part in a thousand and not at all below 1,000. Raises
     `InfeasibleTargetError` if not even 1e13 users suffice.
     """
-    times = require_at_least("rounds", rounds, 1)
+    times = require_at_least("rounds", rounds, 1, MOST_ROUNDS)
     target, allowed = _checked_target(epsilon, delta)
 
     release = partial(ShuffledRelease, profile=profile, participation=participation)
@@ -224,8 +227,9 @@ def largest_local_epsilon(
     compositions, each at another epsilon0: up to some seconds for binary randomized response at a
     tiny delta.
     """
-    times = require_at_least("rounds", rounds, 1)
+    times = require_at_least("rounds", rounds, 1, MOST_ROUNDS)
     target, allowed = _checked_target(epsilon, delta)
+    participation = require_finite("participation", participation)
     make = profile_for or (lambda epsilon0: LocalProfile(epsilon0=epsilon0))
 
     # Without any amplification the target is met at epsilon / rounds, up to rounding.
@@ -300,11 +304,11 @@ class Calibration(Shown):
 
 def calibrate(
     *,
-    epsilon0: float | None = None,
+    epsilon0: Real | None = None,
     num_users: SupportsIndex | None = None,
     rounds: SupportsIndex | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
     randomizer: str | None = None,
     domain_size: SupportsIndex | None = None,
     dimension: SupportsIndex | None = None,

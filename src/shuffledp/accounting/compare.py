@@ -17,7 +17,7 @@ from shuffledp.amplification.registry import METHODS, account_delta, account_eps
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
-from shuffledp.core.frames import Frames
+from shuffledp.core.frames import Frames, Real, Whole
 from shuffledp.core.profile import LocalProfile
 
 # Relative amount by which two ends that meet may cross through rounding.
@@ -173,13 +173,13 @@ class BoundComparison(Frames):
 
 def compare_bounds(
     *,
-    epsilon0: float,
-    num_users: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    epsilon0: Real,
+    num_users: Whole,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
     randomizer: str | None = None,
-    domain_size: int | None = None,
-    dimension: int | None = None,
+    domain_size: Whole | None = None,
+    dimension: Whole | None = None,
 ) -> BoundComparison:
     """Evaluate every method of the accountant, as ``shuffledp bounds`` does.
 
@@ -221,8 +221,8 @@ def compare_bounds(
     >>> round(compared.best, 6), compared.bounds[0].method.name
     (0.043206, 'clones')
     """
-    asked = Scenario(epsilon0, num_users, epsilon, delta, randomizer, domain_size, dimension)
-    return compare_scenario(asked)
+    asked: Any = (epsilon0, num_users, epsilon, delta, randomizer, domain_size, dimension)
+    return compare_scenario(Scenario(*asked))  # which makes plain numbers of them
 
 
 def compare_scenario(scenario: Scenario) -> BoundComparison:

@@ -9,6 +9,7 @@ from shuffledp.amplification.registry import BEST, account_delta, account_epsilo
 from shuffledp.composition.composition import Composition
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Bound, Guarantee
+from shuffledp.core.checks import require_non_negative
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
@@ -104,7 +105,7 @@ def _bounding(
     require_one(epsilon, delta)
     if delta is not None:
         return Guarantee(epsilon=epsilon_at(delta=delta), delta=float(delta), **facts)
-    asked = float(epsilon or 0.0)
+    asked = require_non_negative("epsilon", 0.0 if epsilon is None else epsilon)
     return Guarantee(epsilon=asked, delta=delta_at(epsilon=asked), **facts)
 
 

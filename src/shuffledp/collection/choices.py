@@ -30,6 +30,7 @@ from shuffledp.collection.questions.question import (
 )
 from shuffledp.composition.release import ShuffledRelease
 from shuffledp.core.bound import Guarantee, finite
+from shuffledp.core.checks import require_finite
 from shuffledp.core.dummies import LARGEST_HALF_WIDTH
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -99,8 +100,9 @@ class Target:
     most_dummies: int = MOST_DUMMIES
 
 
-def require_frequency(question: Question, frequency: float) -> None:
-    """Raise unless the frequency is a share of users, and the question is about shares."""
+def require_frequency(question: Question, frequency: float) -> float:
+    """Return the frequency if it is a share of users, and the question about shares, or raise."""
+    frequency = require_finite("frequency", frequency)
     if not 0.0 <= frequency <= 1.0:
         raise ParameterError(f"frequency = {frequency} is not in [0, 1]: it is a share of users")
     if isinstance(question, Means):
@@ -108,6 +110,7 @@ def require_frequency(question: Question, frequency: float) -> None:
             f"frequency = {frequency} is for questions about shares of users, not for "
             f"{question.kind}: leave it out"
         )
+    return frequency
 
 
 def at_target(question: Question, makers: Candidates, target: Target) -> list[Alternative]:

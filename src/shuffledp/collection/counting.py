@@ -86,7 +86,8 @@ def count_all(
     if hasattr(reports, "pieces"):
         pieces = reports.pieces()
     else:
-        pieces = in_batches(randomizer, [reports] if isinstance(reports, Reports) else reports)
+        is_stream = np.iterable(reports) and not isinstance(reports, Reports)
+        pieces = in_batches(randomizer, reports if is_stream else [reports])
 
     def tell(found: Any) -> None:
         report("counting", found.num_reports, num_users)

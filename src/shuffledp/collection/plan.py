@@ -30,7 +30,13 @@ from shuffledp.collection.questions.question import (
 from shuffledp.collection.result import ModelComparison, central_model
 from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing, Shuffling
 from shuffledp.core.bound import Guarantee, finite
-from shuffledp.core.checks import require_at_least, require_open_unit, require_positive, set_fields
+from shuffledp.core.checks import (
+    require_at_least,
+    require_non_negative,
+    require_open_unit,
+    require_positive,
+    set_fields,
+)
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.numerics.inversion import last_above_first_below
@@ -390,9 +396,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
     dishonest: SupportsIndex | None = None,
 ) -> Plan[Estimates_co]:
     """Return one plan; `plans.plan`, which also takes arrays, documents the arguments."""
-    if not hasattr(question, "candidates"):
-        kinds = ", ".join(home.rpartition(":")[2] for home in KINDS.values())
-        raise ParameterError(f"question is a {type(question).__name__}: give one of {kinds}")
+    _require_kinds(question, shuffling)
     if (epsilon is None) == (epsilon0 is None):
         raise ParameterError(
             f"epsilon = {epsilon} and epsilon0 = {epsilon0}: give exactly one of them, the central "
@@ -420,7 +424,7 @@ def plan(  # noqa: PLR0913  # one keyword an option
         is_target &= rounds == 1 or dummies != "users"
         added.require_plannable(dummies, max_epsilon0, is_bare=no_local_noise, is_target=is_target)
     if frequency is not None:
-        choices.require_frequency(question, frequency)
+        frequency = choices.require_frequency(question, frequency)
     target = Target(
         require_at_least("num_users", num_users, 1),
         math.inf if epsilon is None else require_positive("epsilon", epsilon),
@@ -448,6 +452,15 @@ def plan(  # noqa: PLR0913  # one keyword an option
     found = replace(best, frequency=frequency, dishonest=liars)
     log_collection("plan", found.num_users, found.randomizer, found.guarantee, shuffling.name)
     return found
+
+
+def _require_kinds(question: Any, shuffling: Any) -> None:
+    """Raise unless these are a question and a shuffle."""
+    if not hasattr(question, "candidates"):
+        kinds = ", ".join(home.rpartition(":")[2] for home in KINDS.values())
+        raise ParameterError(f"question is a {type(question).__name__}: give one of {kinds}")
+    if not hasattr(shuffling, "guarantee"):
+        raise ParameterError(f"shuffling is a {type(shuffling).__name__}: give a Shuffling")
 
 
 def _planned(
@@ -480,7 +493,7 @@ def _planned(
             bound = partial(guarantee_of, with_lower=False, **how)
             asked = _arranged_epsilon0(question, makers[name], target, shuffling, bound)
         else:
-            asked = float(epsilon0)
+            asked = require_non_negative("epsilon0", epsilon0)
         law = makers[name](asked)
         without = guarantee_of(law.profile) if laws else None
         guarantees = {"guarantee": guarantee_of(law.profile, **how), "without_dummies": without}

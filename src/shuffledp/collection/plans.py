@@ -8,7 +8,7 @@ from shuffledp.collection.plan import Plan
 from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.collection.shuffling import Shuffling
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.frames import Frames, Numbers, broadcast, rows_of
+from shuffledp.core.frames import Frames, Numbers, Real, Whole, broadcast, rows_of
 
 # Arguments of `plan` that may be arrays, in their order.
 _NUMBERS = (
@@ -68,8 +68,8 @@ class _Settings(TypedDict, Generic[NumberT, WholeT], total=False):
 
 
 @overload
-def plan(
-    question: Question[Estimates_co], **settings: Unpack[_Settings[float, int]]
+def plan(  # type: ignore[overload-overlap]  # numbers alone fit the first
+    question: Question[Estimates_co], **settings: Unpack[_Settings[Real, Whole]]
 ) -> Plan[Estimates_co]: ...
 
 

@@ -232,7 +232,10 @@ class ShuffledRelease(Composable):
             raise ParameterError(
                 "give exactly one of epsilon0 (any randomizer) and profile (a particular one)"
             )
-        law = self.profile or LocalProfile(epsilon0=self.epsilon0 or 0.0)
+        for name, kind in (("profile", LocalProfile), ("dummies", DummyLaw)):
+            if not isinstance(given := getattr(self, name), kind | None):
+                raise ParameterError(f"{name} is a {type(given).__name__}: give a {kind.__name__}")
+        law = self.profile or LocalProfile(epsilon0=0.0 if self.epsilon0 is None else self.epsilon0)
         channel = law.channel if law.family is RandomizerFamily.OTHER else None
         checks.set_fields(self, profile=law, law=law, epsilon0=law.epsilon0, _channel=channel)
         chance = checks.require_finite("participation", self.participation)

@@ -16,8 +16,8 @@ def _is_boolean(value: object) -> bool:
 
 
 def _as_float(name: str, value: SupportsFloat) -> float:
-    """Return ``value`` in double precision; text, booleans and other non-numbers are refused."""
-    if not (isinstance(value, str | bytes) or _is_boolean(value)):
+    """Return ``value`` in double precision; text, booleans and complex numbers are refused."""
+    if not (isinstance(value, str | bytes | complex) or _is_boolean(value)):
         try:
             return float(value)
         except (TypeError, ValueError):

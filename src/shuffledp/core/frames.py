@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-Numbers = float | Collection[Any] | NDArray[Any]
+Whole = int | np.integer[Any]
+Real = float | np.floating[Any] | np.integer[Any]
+Numbers = Real | Collection[Any] | NDArray[Any]
 """A number, or an array of them."""
 
 # Integer parameters among those that may be arrays.

@@ -205,9 +205,10 @@ def is_gap(value: object) -> bool:
 
 # ---------------------------------------------------------------- domains
 def require_list(name: str, texts: Iterable[object]) -> None:
-    """Raise `ParameterError` for a string, whose letters would be taken, or a set."""
-    if isinstance(texts, str | set | frozenset):
-        kind = "single string" if isinstance(texts, str) else "set, which has no order"
+    """Raise `ParameterError` for a string, whose letters would be taken, a set, or no iterable."""
+    if isinstance(texts, str | bytes | set | frozenset) or not np.iterable(texts):
+        one = "single string" if isinstance(texts, str) else "single value"
+        kind = "set, which has no order" if isinstance(texts, set | frozenset) else one
         raise ParameterError(f"{name} = {texts!r} is a {kind}: give a list, such as ['yes', 'no']")
 
 

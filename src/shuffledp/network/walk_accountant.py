@@ -17,7 +17,7 @@ import numpy as np
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.collection.counting import Engine
 from shuffledp.core.bound import Bound
-from shuffledp.core.checks import require_at_least, require_delta
+from shuffledp.core.checks import require_at_least, require_delta, require_finite
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
@@ -120,7 +120,7 @@ class NetworkMixing:
     ) -> None:
         if positions not in get_args(Positions):
             raise ParameterError(f"positions = {positions!r} is not one of {get_args(Positions)}")
-        self.walk = RandomWalk(graph, laziness=float(laziness))
+        self.walk = RandomWalk(graph, laziness=require_finite("laziness", laziness))
         kept = _KEPT.setdefault(graph, {})
         if self.walk.laziness not in kept:
             _require_mixing(graph, self.walk.laziness)

@@ -48,10 +48,10 @@ NUMBER_RANDOMIZERS = _Makers(
 VECTOR_RANDOMIZERS = _Makers(privunit="privunit:PrivUnit")
 
 
-def require_name(name: str, makers: Mapping[str, object], whose: str = "") -> None:
+def require_name(name: object, makers: Mapping[str, object], whose: str = "") -> None:
     """Raise `ParameterError`, with the nearest name, unless it is one of the names."""
-    if name not in makers:
-        nearest = difflib.get_close_matches(name.lower(), makers, n=1, cutoff=0.0)[0]
+    if not isinstance(name, str) or name not in makers:
+        nearest = difflib.get_close_matches(str(name).lower(), makers, n=1, cutoff=0.0)[0]
         raise ParameterError(
             f"randomizer {name!r} is not one of {', '.join(makers)}{whose}: "
             f"did you mean {nearest!r}?"

@@ -1,7 +1,7 @@
 """Ordered numbers in public bins: shares below edges, quantiles, and a histogram."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -14,7 +14,7 @@ from shuffledp.collection.questions import question
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core.checks import require_at_least, require_finite, require_open_unit, set_fields
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.labels import require_text
+from shuffledp.core.labels import require_list, require_text
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
@@ -81,6 +81,7 @@ class Distribution(question.Shares):
         quantiles: Iterable[float] = QUARTILES,
         name: str = "distribution",
     ) -> None:
+        require_list("quantiles", quantiles)
         if (edges is None) == (bins is None) or (bins is None) != (limits is None):
             raise ParameterError(
                 f"edges = {edges}, bins = {bins}, limits = {limits}: give edges alone, or bins and "
@@ -212,10 +213,12 @@ class Distribution(question.Shares):
         return f"numbers in {self.num_bins} bins of {self.limits}"
 
 
-def _even(bins: Any, limits: Sequence[float] | None) -> tuple[float, ...]:
+def _even(bins: Any, limits: Any) -> tuple[float, ...]:
     """Return the edges of equally wide bins, rounded to fifteen digits."""
     number = require_at_least("bins", bins, 2, MOST_BINS, "merge bins")
-    span = columns.Range(*(limits or ()))
+    if np.shape(limits) != (2,):
+        raise ParameterError(f"limits = {limits} are not two numbers: give them as in (0, 120)")
+    span = columns.Range(*limits)
     return tuple(float(f"{each:.15g}") for each in np.linspace(span.low, span.high, number + 1))
 
 

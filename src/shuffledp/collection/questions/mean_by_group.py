@@ -71,7 +71,10 @@ class MeanByGroup(Mean):
     ) -> None:
         Mean.__init__(self, low, high, name=name)
         spelt.require_list("compare", compare)
-        listed, pair = question.checked_answers(groups), tuple(map(spelt.label_of, compare))
+        listed, pair = (
+            question.checked_answers(groups, "groups"),
+            tuple(map(spelt.label_of, compare)),
+        )
         if pair:
             require_pair(pair, listed)
         if name == by:

@@ -62,7 +62,7 @@ class EstimateOptions:
             known = ", ".join(INTERVALS_ABOUT)
             raise ParameterError(f"interval_about = {self.interval_about!r} is not one of {known}")
         steps: Any = self.post_processing
-        if isinstance(steps, str):
+        if isinstance(steps, str) or not np.iterable(steps):
             raise ParameterError(f"post_processing = {steps!r}: give a list of such names")
         set_fields(self, confidence=confidence, post_processing=tuple(steps))
 

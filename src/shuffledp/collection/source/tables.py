@@ -210,20 +210,26 @@ _NO_NUMBERS = {
 _COARSE_TIMES = ("datetime64[s]", "datetime64[m]", "datetime64[h]")
 
 
-def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return vectors in memory as an array, one row a user."""
+def floats_in(what: str, values: Any) -> NDArray[np.float64]:
+    """Return numbers in memory as an array, NaN where they are masked; raise for any others."""
     if isinstance(values, np.ma.MaskedArray):
         values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
         given = np.asarray(values)
         refused = _NO_NUMBERS.get(given.dtype.kind)
         array = given if refused else given.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(
-            f"values are not all numbers{value_note(str(error))}: convert them"
+            f"{what} are not all numbers{value_note(str(error))}: convert them"
         ) from None
     if refused:
-        raise DataError(f"values are {refused}")
+        raise DataError(f"{what} are {refused}")
+    return array
+
+
+def rows_of_numbers(values: Any, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return vectors in memory as an array, one row a user."""
+    array = floats_in("values", values)
     if array.ndim != 2 or array.shape[1] != len(names):
         raise DataError(
             f"values have shape {array.shape}: give one row of {len(names)} numbers a user"

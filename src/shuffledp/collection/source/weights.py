@@ -189,10 +189,7 @@ def _those(blocks: Iterator[Any], mask: NDArray[np.bool_]) -> Iterator[Any]:
 
 def _checked(weights: Any) -> Floats:
     """Return the weights, at least one; `DomainError` unless all are positive and finite."""
-    try:
-        given = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"weights are not all numbers ({error}): convert them first") from None
+    given = tables.floats_in("weights", weights)
     if given.ndim != 1 or not given.size:
         raise DataError(f"weights has shape {given.shape}: give one number a user")
     is_fit = np.isfinite(given) & (given > 0.0)
