@@ -18,8 +18,8 @@ from shuffledp.core.errors import FingerprintError, ParameterError
 from shuffledp.randomizers import RANDOMIZERS, Counts, Reports, make_randomizer
 from shuffledp.testing import CATEGORY_CHECKS, NothingToCheck, check_randomizer
 
-# Probability that correct code fails this module: the check of samples errs with probability 1e-12
-# on each of six laws of each randomizer.
+# Probability that correct code fails this module: two checks of samples err with probability 1e-12
+# on each of nine laws of each randomizer.
 FALSE_POSITIVE_RATE = 1e-10
 
 # Families that the accountant knows by name state no attack.

@@ -28,7 +28,7 @@ from shuffledp.testing import (
     check_samples_follow_channel,
 )
 
-# Probability that correct code fails this module: some twenty calls of a check that errs with
+# Probability that correct code fails this module: some thirty calls of checks that err with
 # probability 1e-12 each.
 FALSE_POSITIVE_RATE = 1e-10
 
@@ -302,6 +302,16 @@ def copied_from_neighbours(self, values, data, entropy):
     return data
 
 
+def raw_for_the_first(self, values, data, entropy):
+    data[:1] = values[:1]
+    return data
+
+
+def raw_for_the_last(self, values, data, entropy):
+    data[-1:] = values[-1:]
+    return data
+
+
 def wider_for_large_values(self, values, data, entropy):
     is_large = values.size > 0 and int(np.max(values)) > self.domain_size // 2
     return data.astype(np.uint64) if is_large else data
@@ -506,6 +516,8 @@ VIOLATIONS = [
         aggregated(recounted(lambda support, data: np.minimum(support, data.size // 2))),
         "how reports are batched",
     ),
+    ("ends-of-batches-follow-the-channel", drawing(raw_for_the_first), "of the first user"),
+    ("ends-of-batches-follow-the-channel", drawing(raw_for_the_last), "of the last user"),
     ("reports-of-another-law-are-refused", supporting(unchecked), "is accepted"),
     ("malformed-reports-are-refused", supporting(of_any_type), "is accepted"),
     ("impossible-reports-are-refused", supporting(unchecked), "is accepted"),

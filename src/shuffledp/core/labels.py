@@ -57,7 +57,8 @@ def label_of(value: object) -> str:
     if isinstance(value, float | np.floating):
         return str(value + 0.0).removesuffix(".0")  # + 0.0 turns -0.0 into 0.0
     if isinstance(value, np.datetime64) and value.dtype != "M8[D]":  # a day is a date
-        value = value.astype("M8[us]")
+        value, given = value.astype("M8[us]"), value
+        _require_microseconds(is_exact=bool(value == given))
     if hasattr(value, "dtype") and hasattr(value, "item"):
         value = value.item()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
@@ -82,11 +83,19 @@ def label_series(column: "pl.Series") -> "pl.Series":
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Null):
         return column.cast(pl.String)
     distinct = column.drop_nulls().unique()
+    if getattr(dtype, "time_unit", None) == "ns":
+        _require_microseconds(is_exact=bool((distinct.dt.nanosecond() % 1000 == 0).all()))
     values = distinct.to_numpy() if dtype.is_float() else distinct
     labels = pl.Series([label_of(value) or None for value in values], dtype=pl.String)
     pairs = pl.DataFrame({"value": distinct, "label": labels})
     given = column.rename("value").to_frame()
     return given.join(pairs, on="value", how="left", maintain_order="left")["label"]
+
+
+def _require_microseconds(*, is_exact: bool) -> None:
+    """Raise unless times are whole microseconds, the finest that Python has."""
+    if not is_exact:
+        raise DataError("times are finer than microseconds, as labels are: round them")
 
 
 def label_expression(name: str, dtype: "pl.DataType") -> "pl.Expr":
@@ -226,6 +235,8 @@ def require_text(what: str, *texts: str) -> None:
 
 def checked_domain(values: Iterable[object], what: str = "domain") -> tuple[str, ...]:
     """Return the labels of a list; refuse empty ones, undecoded bytes and pairs that look alike."""
+    if str(getattr(values, "dtype", "")).lower() == "float32":
+        values = np.asarray(values)  # else 0.1 would become the double nearest to a Float32
     given = tuple(values)
     labels = tuple(map(label_of, given))
     if "" in labels:

@@ -350,6 +350,7 @@ def check_estimates_are_unbiased(law: ExactLaw) -> None:
 # Probability that correct reports fail `check_samples_follow_channel`.
 _FALSE_POSITIVE_RATE = 1e-12
 _SAMPLES = 100_000  # a category, where all checks are run
+_BATCH, _BATCHES = 3, 300  # users of a batch, and batches a category, whose ends are checked
 
 
 def check_samples_follow_channel(
@@ -438,3 +439,20 @@ def check_samples_follow_the_channel(make: Make) -> None:
     randomizers = [make(k, epsilon0) for k, epsilon0 in itertools.product(SMALL_K, (0.5, 2.0))]
     for randomizer in some(each for each in randomizers if each.profile.channel is not None):
         check_samples_follow_channel(randomizer, seed=1, num_reports=_SAMPLES)
+
+
+def check_ends_of_batches_follow_the_channel(make: Make) -> None:
+    """Check that the first and the last report of a batch follow the channel as all others do."""
+    made = [make(k, 0.5) for k in SMALL_K]
+    for law in some(ExactLaw.of(each) for each in made if each.profile.channel is not None):
+        num_cells = 2 * len(law.channel) * len(law.channel[0])
+        least_log = math.log(_FALSE_POSITIVE_RATE / (2 * num_cells))
+        entropy = Entropy.from_seed(1)
+        for code, row in enumerate(law.channel):
+            codes, probabilities = np.full(_BATCH, code), np.array(row, dtype=np.float64)
+            drawn = [law.randomizer.randomize(codes, entropy).data for _ in range(_BATCHES)]
+            for place in ("first", "last"):
+                data = np.stack([batch[0 if place == "first" else -1] for batch in drawn])
+                reports = Reports(data=data, fingerprint=law.randomizer.fingerprint)
+                what = f"{law} draws, for category {code} of the {place} user, report"
+                _demand_shares(_columns_of(law, reports), probabilities, least_log, what)

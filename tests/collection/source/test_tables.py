@@ -226,6 +226,22 @@ def test_times_of_every_unit(unit):
     assert codes_of(answers_from_values(days, domain=days)) == [0, 1]
     series = pd.Series(days)
     assert codes_of(answers_from_values(series, domain=series)) == [0, 1]
+    assert codes_of(answers_from_values(list(days), domain=list(days))) == [0, 1]
+
+
+def test_times_finer_than_labels_are_refused():
+    times = np.array(["2026-01-02T00:00:00.000000001", "2026-01-02"], dtype="datetime64[ns]")
+    for values, how in ((times, {}), (times.astype("M8[us]"), {"domain": times})):
+        with pytest.raises(
+            DataError, match=r"^times are finer than microseconds, as labels are: round them$"
+        ):
+            answers_from_values(values, **how)
+
+
+def test_floats_of_32_bits_have_the_digits_that_they_show():
+    numbers = pl.Series([0.1, 0.2], dtype=pl.Float32)
+    for domain in (numbers, numbers.to_numpy(), pd.Series(numbers.to_numpy())):
+        assert answers_from_values(numbers, domain=domain).domain == ("0.1", "0.2")
 
 
 def test_arrow_types_that_polars_does_not_know_are_refused():
@@ -248,6 +264,8 @@ def test_arrow_types_that_polars_does_not_know_are_refused():
         ([["a"], ["b"]], "is of type List"),
         ([], "0 rows"),
         (["a"], "1 row with a value:"),
+        ([2**53 + 1, 0.5], r"whole numbers above 2\^53 among floats"),
+        ([10**400, 0.5], r"whole numbers above 2\^53 among floats"),
         ([None, None], "2 rows without an answer"),
     ],
 )

@@ -71,10 +71,8 @@ class MeanByGroup(Mean):
     ) -> None:
         Mean.__init__(self, low, high, name=name)
         spelt.require_list("compare", compare)
-        listed, pair = (
-            question.checked_answers(groups, "groups"),
-            tuple(map(spelt.label_of, compare)),
-        )
+        listed = question.checked_answers(groups, "groups")
+        pair = tuple(map(spelt.label_of, compare))
         if pair:
             require_pair(pair, listed)
         if name == by:

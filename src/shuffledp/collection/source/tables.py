@@ -294,6 +294,8 @@ def reading(origin: str) -> Iterator[None]:
     """Turn errors of polars about a file into one `DataError` of one line."""
     try:
         yield
+    except DataError as error:  # of ours, to which polars adds where it arose
+        raise type(error)(str(error).splitlines()[0]) from None
     except pl.exceptions.NoDataError:
         raise DataError(f"{origin} is empty: it has not even a header line") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -461,15 +463,7 @@ def series_of(name: str, values: Any) -> "pl.Series":
     if (num_axes := getattr(values, "ndim", 1)) != 1:
         raise DataError(f"{name} has {num_axes} dimensions: give one answer a user")
     if str(getattr(values, "dtype", "object")) == "object":  # not an array, or one of objects
-        values = [value.value if isinstance(value, Enum) else value for value in values]
-        values = [None if spelt.is_gap(value) else value for value in values]
-        kinds = {type(value).__name__ for value in values} - {"NoneType"}
-        if "bool" in kinds and len(kinds) > 1:
-            raise DataError(
-                f"{name} holds booleans among {', '.join(kinds - {'bool'})}: convert them first"
-            )
-        if kinds == {"int", "float"}:
-            return pl.Series(name, values, dtype=pl.Float64)
+        values = _of_one_type(name, values)
     try:
         return pl.Series(name, values)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
@@ -477,6 +471,28 @@ def series_of(name: str, values: Any) -> "pl.Series":
             f"{name} does not hold answers of one type{value_note(str(error))}: convert them to "
             "text"
         ) from None
+
+
+def _of_one_type(name: str, values: Iterable[Any]) -> Any:
+    """Return Python objects as polars reads them right; refuse those that it would change."""
+    values = [value.value if isinstance(value, Enum) else value for value in values]
+    values = [None if spelt.is_gap(value) else value for value in values]
+    kinds = {type(value).__name__ for value in values} - {"NoneType"}
+    if "bool" in kinds and len(kinds) > 1:
+        raise DataError(
+            f"{name} holds booleans among {', '.join(kinds - {'bool'})}: convert them first"
+        )
+    if kinds == {"datetime64"}:  # polars takes a list of them for something else
+        times = np.array(values, dtype="M8")
+        return times.astype("M8[ms]") if str(times.dtype) in _COARSE_TIMES else times
+    if kinds == {"int", "float"}:
+        if any(isinstance(value, int) and abs(value) > 2**53 for value in values):
+            raise DataError(
+                f"{name} holds whole numbers above 2^53 among floats, which would round them: "
+                "convert all to floats, or to text"
+            )
+        return pl.Series(name, values, dtype=pl.Float64)
+    return values
 
 
 def require_sequence(name: str, values: object) -> None:
