@@ -54,6 +54,19 @@ def test_the_folder_appears_at_the_end(tmp_path):
     assert leftovers(target.parent) == ["results"]
 
 
+def test_all_is_on_disk_before_the_block_ends(tmp_path, monkeypatch):
+    """An analyzer then lets the shuffler forget: after a power cut nobody else has the reports."""
+    synced = []
+    monkeypatch.setattr(output, "sync_folder", lambda path: synced.append((path, path.exists())))
+    with results_folder(tmp_path / "out") as folder:
+        (folder / "rows").mkdir()
+        (folder / "rows" / "a.csv").write_text("a\n")
+    names = {"rows", "a.csv", MARKER_FILE, folder.name}
+    assert {path.name for path, _ in synced[:-1]} == names
+    assert all(is_there for _, is_there in synced)
+    assert synced[-1][0] == tmp_path
+
+
 def test_the_folder_has_the_usual_permissions(tmp_path):
     with results_folder(tmp_path / "results"):
         pass
@@ -130,10 +143,14 @@ def test_overwriting_fails_without_losing_the_old_results(tmp_path):
 
 def refused(target, match):
     """Overwriting is refused before any work is done, and everything is still there."""
-    before = {each: each.lstat() for each in target.rglob("*")}
+
+    def state():  # without the time of last access, which looking changes
+        return {each: [*(now := each.lstat())[:7], now.st_mtime_ns] for each in target.rglob("*")}
+
+    before = state()
     with pytest.raises(OutputError, match=match), results_folder(target, overwrite=True):
         pytest.fail("the folder must be refused before any work is done")
-    assert {each: each.lstat() for each in target.rglob("*")} == before
+    assert state() == before
     assert leftovers(target.parent) == [target.name]
 
 

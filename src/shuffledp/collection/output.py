@@ -21,6 +21,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.result import Result
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
+from shuffledp.core.files import sync_folder
 from shuffledp.core.lazy import pl
 
 ESTIMATES_FILE = "estimates.csv"
@@ -69,7 +70,12 @@ def results_folder(
             _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
             marker = json_text({"files": _files(partial), "shuffledp_version": __version__})
             (partial / MARKER_FILE).write_text(marker + "\n", encoding="utf-8")
+            # On disk before anybody relies on it: a shuffler deletes what an analyzer has counted.
+            for entry in (*partial.rglob("*"), partial):
+                sync_folder(entry)
             _move_into_place(partial, target)
+            with suppress(PermissionError):  # of a folder that one may write into, and not read
+                sync_folder(target.parent)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise

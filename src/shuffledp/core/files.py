@@ -8,7 +8,7 @@ from shuffledp.core.errors import DataError
 
 
 def sync_folder(folder: Path) -> None:
-    """Force a renaming to disk, where folders can be opened for that."""
+    """Force a renaming in a folder, or what a file holds, to disk, where that can be opened."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY)
