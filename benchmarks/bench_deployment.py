@@ -201,15 +201,15 @@ def test_analyzer_opens_and_counts(benchmark, sealed, tmp_path):
     ]
     info = m.inner_info(task.task_id)
     signing = Ed25519PrivateKey.generate()
-    batch = m.Batch.signed(
-        signing,
+    batch = m.Batch(
         task,
-        records,
         number=1,
-        epochs=(0, 0),
+        first_epoch=0,
+        last_epoch=0,
+        records=tuple(records),
         num_opened=len(records),
         num_dishonest=0,
-    )
+    ).signed(signing)
     data = b"".join(batch.encode())
     task.guarantee(NUM_OPENED)  # is found once a size
     analyzers = []

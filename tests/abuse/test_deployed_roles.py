@@ -88,15 +88,15 @@ def record(report, task=TASK):
 
 def batch_of(records, *, number=1, task=TASK):
     """Return a batch that the shuffler signs, whatever is in it."""
-    batch = m.Batch.signed(
-        SIGNING["shuffler"],
+    batch = m.Batch(
         task,
-        records,
         number=number,
-        epochs=(0, 0),
+        first_epoch=0,
+        last_epoch=0,
+        records=tuple(records),
         num_opened=len(records),
         num_dishonest=task.most_dishonest(len(records)),
-    )
+    ).signed(SIGNING["shuffler"])
     return b"".join(batch.encode())
 
 

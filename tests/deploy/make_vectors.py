@@ -91,15 +91,15 @@ def make_messages():
         for value in (0, 1)
     ]
     records = [open_outer(each, TASK.task_id, SEALING["shuffler"]) for each in reports]
-    batch = m.Batch.signed(
-        SIGNING["shuffler"],
+    batch = m.Batch(
         TASK,
-        records,
         number=1,
-        epochs=(2, 2),
+        first_epoch=2,
+        last_epoch=2,
         num_opened=3,
         num_dishonest=1,
-    )
+        records=tuple(records),
+    ).signed(SIGNING["shuffler"])
     return {
         "task": TASK.encode(),
         "keys": keys.encode(),

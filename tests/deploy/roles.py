@@ -110,16 +110,16 @@ OVER = DAY + GRACE_SECONDS  # when an epoch's batch is due, after its beginning
 
 def batch_of(task, records, *, number=1, signer="shuffler", num_held=0, num_true=None):
     num_opened = (len(records) if num_true is None else num_true) + num_held
-    batch = m.Batch.signed(
-        SIGNING[signer],
+    batch = m.Batch(
         task,
-        records,
         number=number,
-        epochs=(0, 0),
+        first_epoch=0,
+        last_epoch=0,
+        records=tuple(records),
         num_opened=num_opened,
         num_dishonest=task.most_dishonest(num_opened),
         num_true=num_true,
-    )
+    ).signed(SIGNING[signer])
     return b"".join(batch.encode())
 
 

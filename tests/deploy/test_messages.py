@@ -31,7 +31,7 @@ from deploy.steps import open_outer
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import ProtocolError, Reason
+from shuffledp.deploy.wire import ProtocolError, Reason, uint
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "deployment.json").read_text())
 KINDS = tuple(VECTORS["messages"])
@@ -179,10 +179,7 @@ def test_keys_need_the_operator_and_numbers_of_their_own():
 @given(st.permutations([bytes([value]) * RECORD_SIZE for value in (3, 1, 2, 2, 9)]))
 def test_a_batch_is_a_function_of_the_multiset_alone(records):
     def batch_of(order):
-        return m.Batch.signed(
-            SIGNING["shuffler"], TASK, order, number=1, epochs=(0, 4),
-            num_opened=9, num_dishonest=1,
-        )  # fmt: skip
+        return m.Batch(TASK, 1, 0, 4, num_opened=9, num_dishonest=1, records=tuple(order))
 
     assert batch_of(records) == batch_of(sorted(records))
 
@@ -192,19 +189,19 @@ def test_a_signed_batch_that_is_none_is_refused(what):
     records = (b"b" * RECORD_SIZE, b"a" * RECORD_SIZE)
     records = records if what == "order" else tuple(sorted(records))
     batch = m.Batch(
-        task_id=TASK.task_id,
+        TASK,
         number=1,
         first_epoch=5 if what == "epochs" else 0,
         last_epoch=4,
-        record_size=RECORD_SIZE + (what == "size"),
         num_opened=1 if what == "opened" else 2,
         num_dishonest=3 if what == "dishonest" else 0,
         records=records,
-        root=hashlib.sha256(b"".join(records)).digest(),
-        signature=b"",
     )
-    signature = SIGNING["shuffler"].sign(batch._head())
-    data = batch._head() + signature + b"".join(batch.records)
+    body = b"".join(records)
+    head = batch._head()[:-32] + hashlib.sha256(body).digest()
+    if what == "size":
+        head = head[:50] + uint(RECORD_SIZE + 1) + head[54:]
+    data = head + SIGNING["shuffler"].sign(head) + body
     if what == "record":
         data = data[:-1] + b"x"
     with pytest.raises(ProtocolError):
@@ -240,10 +237,9 @@ class TestKeptDummiesOfDevices:
 @pytest.mark.parametrize("num_true", [0, 1, 2])
 def test_a_batch_with_dummies_says_how_many_records_are_reports(num_true):
     records = (b"a" * RECORD_SIZE, b"b" * RECORD_SIZE)
-    batch = m.Batch.signed(
-        SIGNING["shuffler"], OWN_TASK, records, number=1, epochs=(0, 4),
-        num_opened=1, num_dishonest=0, num_true=num_true,
-    )  # fmt: skip
+    batch = m.Batch(
+        OWN_TASK, 1, 0, 4, num_opened=1, num_dishonest=0, records=records, num_true=num_true
+    ).signed(SIGNING["shuffler"])
     data, key = b"".join(batch.encode()), public(SIGNING["shuffler"])
     with pytest.raises(ProtocolError) as caught:
         m.Batch.decode(data, TASK, key)

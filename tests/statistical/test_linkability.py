@@ -33,12 +33,12 @@ def excess(right, games):
 # ---------------------------------------------------------------- the batch alone
 def released(records):
     """Return a batch, unsigned: the signature is of the root alone."""
-    batch = Batch.signed(
-        SIGNING["shuffler"],
+    batch = Batch(
         ANY_TASK,
-        records,
         number=1,
-        epochs=(0, 0),
+        first_epoch=0,
+        last_epoch=0,
+        records=tuple(records),
         num_opened=4,
         num_dishonest=0,
     )

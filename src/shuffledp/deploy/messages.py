@@ -9,12 +9,13 @@ sorted by their bytes: their order reveals nothing beyond the multiset.
 import hashlib
 import struct
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, Literal, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from shuffledp.core.checks import set_fields
 from shuffledp.deploy import wire
 from shuffledp.deploy.sealing import SIZES, Seal, is_mail_key, is_signed, seal
 from shuffledp.deploy.task import Task
@@ -299,51 +300,39 @@ def decode_answers(body: bytes, number: int) -> list[Answer]:
 class Batch:
     """Batch that the shuffler releases: records in bytewise order, which reveals nothing."""
 
-    task_id: bytes
+    task: Task
     number: int
     first_epoch: int
     last_epoch: int
-    #: Bytes of each record.
-    record_size: int
     #: Number of distinct reports opened for the batch, including those held back or dropped, and
     #: upper bound on the number of dishonest ones among them.
     num_opened: int
     num_dishonest: int
+    #: In bytewise order, whatever order they are given in.
     records: tuple[bytes, ...]
-    #: SHA-256 of the records; identifies the batch, and its entry in a ledger.
-    root: bytes
-    signature: bytes
     #: Number of true reports, where the other records are dummies; None for a task without dummies.
     num_true: int | None = None
+    signature: bytes = b""
+    #: SHA-256 of the records; identifies the batch, and its entry in a ledger.
+    root: bytes = field(init=False)
 
-    @classmethod
-    def signed(
-        cls,
-        shuffler: Ed25519PrivateKey,
-        task: Task,
-        records: Iterable[bytes],
-        *,
-        number: int,
-        epochs: tuple[int, int],
-        num_opened: int,
-        num_dishonest: int,
-        num_true: int | None = None,
-    ) -> Self:
-        """Sort records and sign them."""
-        in_order = tuple(sorted(records))
-        root = hashlib.sha256(b"".join(in_order)).digest()
-        sizes = task.record_bytes, num_opened, num_dishonest
-        batch = cls(task.task_id, number, *epochs, *sizes, in_order, root, b"", num_true)
-        return replace(batch, signature=shuffler.sign(batch._head()))
+    def __post_init__(self) -> None:
+        records = tuple(sorted(self.records))
+        set_fields(self, records=records, root=hashlib.sha256(b"".join(records)).digest())
+
+    def signed(self, shuffler: Ed25519PrivateKey) -> Self:
+        """Return the batch, signed by the shuffler of its task."""
+        return replace(self, signature=shuffler.sign(self._head()))
 
     def _head(self) -> bytes:
         """Return the signed bytes: all but the records, which their root represents."""
-        numbers = wire.numbers(self.first_epoch, self.last_epoch, self.number, self.record_size)
+        task, epochs = self.task, (self.first_epoch, self.last_epoch)
+        numbers = wire.numbers(*epochs, self.number, task.record_bytes)
         magic, counts = _BATCH_MAGIC, [self.num_opened, self.num_dishonest, len(self.records)]
         if self.num_true is not None:
             magic, counts = _DUMMIES_MAGIC, [*counts, self.num_true]
         written = b"".join(uint(number, 8) for number in counts)
-        return magic + self.task_id + numbers + written + self.root
+        return magic + task.task_id + numbers + written + self.root
 
     @property
     def num_dummies(self) -> int:
@@ -390,13 +379,13 @@ class Batch:
             )
         body = reader.take(count * size)
         reader.finish()
-        records = tuple(split(body, size))
         if hashlib.sha256(body).digest() != root:
             raise reader.error("its records are not those that were signed", Reason.FORGED)
-        if list(records) != sorted(records):  # O(n) if they are sorted
+        counts, records = (num_opened, num_dishonest), tuple(split(body, size))
+        batch = cls(task, number, first, last, *counts, records, num_true, signature)
+        if batch.root != root:
             raise reader.error("its records are not sorted")
-        sizes = size, num_opened, num_dishonest
-        return cls(task.task_id, number, first, last, *sizes, records, root, signature, num_true)
+        return batch
 
 
 def outer_info(task_id: bytes, epoch: int, report_id: bytes) -> bytes:

@@ -435,16 +435,16 @@ class Shuffler(Keeper):
             return nothing
         released = {record for record in records if record[0] in keys}
         added = (each for each in dummies if each[0] in keys and len(each) == self._record_size)
-        batch = Batch.signed(
-            self._signing_key,
+        batch = Batch(
             self.task,
-            chain(split(b"".join(released), self._record_size), added),
             number=state.number,
-            epochs=(state.first_epoch, state.last_epoch),
+            first_epoch=state.first_epoch,
+            last_epoch=state.last_epoch,
             num_opened=len(records),
             num_dishonest=num_dishonest,
+            records=(*split(b"".join(released), self._record_size), *added),
             num_true=len(released) if adds_dummies or has_shares else None,
-        )
+        ).signed(self._signing_key)
         if self._ledger is not None:
             num_honest = min(sizes[key] for key in keys) - num_dishonest
             try:

@@ -65,7 +65,7 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
         laziness=laziness,
         even_traffic=even_traffic,
         failure=_FAILURE,
-        reports_each=1.0 if dummies is None else 1.0 + dummies.mean * asked.num_answers,
+        reports_each=1.0 + terms.dummies_each,
     )
     return replace(terms, slots=tuple(slots.tolist()), per_neighbour=per_neighbour)
 
