@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.checks import require_at_least
-from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, OutputError, ShuffledpError, telling
 from shuffledp.core.files import write_new
@@ -26,22 +25,21 @@ KEY_FILE = "analyzer.key"
 _FAILURE = 1e-9
 
 
-def prepare_terms(  # noqa: PLR0913  # one keyword an option
+def prepare_terms(
     graph: Graph,
     asked: AskedTerms,
     keys: PrivateKeys,
     *,
     rounds: SupportsIndex,
-    protocol: Literal["all", "single"] = "all",
-    laziness: float = 0.0,
     even_traffic: bool = False,
     least_registered: SupportsIndex | None = None,
-    dummies: DummyLaw | None = None,
     entropy: Entropy | None = None,
+    **chosen: Any,
 ) -> Terms:
     """Return the terms of a new collection, with a fresh id even if all else is as before.
 
-    By default at least half of all users, rounded up, must register.
+    By default at least half of all users, rounded up, must register. ``chosen`` are further fields
+    of the terms: protocol, laziness and dummies.
     """
     half = (graph.num_users + 1) // 2
     least = half if least_registered is None else require_at_least("least", least_registered, 1)
@@ -54,15 +52,13 @@ def prepare_terms(  # noqa: PLR0913  # one keyword an option
         asked=asked,
         analyzer_mail_key=keys.mail_key,
         analyzer_identity_key=keys.identity_key,
-        protocol=protocol,
-        laziness=laziness,
         least_registered=least,
-        dummies=dummies,
+        **chosen,
     )
     slots, per_neighbour = messages_for(
         graph,
         rounds=rounds,
-        laziness=laziness,
+        laziness=terms.laziness,
         even_traffic=even_traffic,
         failure=_FAILURE,
         reports_each=1.0 + terms.dummies_each,
