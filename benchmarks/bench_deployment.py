@@ -178,7 +178,10 @@ def test_shuffler_opens_sorts_and_writes(benchmark, sealed, tmp_path):
             open_seal(each.sealed, keys[0], info)
 
     signing = Ed25519PrivateKey.generate()
-    with Shuffler(task, tmp_path, signing_key=signing, sealing_keys=keys) as shuffler:
+    handed_out = tmp_path / "handed_out"
+    handed_out.touch()
+    how = {"sealing_keys": keys, "handed_out": handed_out}
+    with Shuffler(task, tmp_path, signing_key=signing, **how) as shuffler:
         shuffler.take(reports, task.start)
         (state,) = shuffler.closed(task.start + 2 * task.epoch_seconds)
 

@@ -39,7 +39,7 @@ from shuffledp.accounting.ledger_files import open_ledger, save_ledger
 from shuffledp.cli.main import main
 from shuffledp.collection.output import write_results
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.added_dummies import newest_handed_out, note_handed_out, sealed_dummies
 from shuffledp.deploy.analyzer import batch_facts, result_of
@@ -121,8 +121,6 @@ class TestHandedOut:
             path.write_bytes(content)
         with pytest.raises(DataError, match="write the largest number into it that the analyzer"):
             shuffler_for(TASK, tmp_path, handed_out=path)
-        with pytest.raises(ParameterError, match="handed_out is missing"):
-            shuffler_for(TASK, tmp_path, handed_out=None)
 
 
 @pytest.mark.parametrize("task", [TASK, NOISY], ids=["bare", "noisy"])

@@ -126,7 +126,7 @@ def play(folder, games, leak=None, *, seed=2, keys=(9, 9, 9), dummies=None):
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(games), SEALING["shuffler"]),
         grace_seconds=0.0,
-        handed_out=handed_out if task.adds_dummies else None,
+        handed_out=handed_out,
     ) as shuffler:
         shuffler.inner_keys = dict.fromkeys(keys, ANALYZER_KEY.public_key)
         shuffler._store.rows("PRAGMA synchronous = OFF")  # no power is cut here

@@ -30,7 +30,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.checks import require_non_negative
-from shuffledp.core.errors import BudgetError, ParameterError
+from shuffledp.core.errors import BudgetError
 from shuffledp.deploy import added_dummies as added
 from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
@@ -80,12 +80,12 @@ class Shuffler(Keeper):
         *,
         signing_key: Ed25519PrivateKey,
         sealing_keys: Mapping[int, MailKey],
+        handed_out: Path,
         grace_seconds: float = GRACE_SECONDS,
         admission: Codes | None = None,
         ledger: Path | None = None,
         database: str | None = None,
         batches: str | None = None,
-        handed_out: Path | None = None,
     ) -> None:
         """``sealing_keys`` are by epoch, for epochs with reports that are not opened.
 
@@ -96,10 +96,7 @@ class Shuffler(Keeper):
         ``handed_out`` has the numbers of batches handed out, and is in no backup of those.
         """
         task.check()
-        if handed_out is not None:
-            added.newest_handed_out(handed_out)
-        elif task.adds_dummies:
-            raise ParameterError("handed_out is missing: a task with dummies needs that file")
+        added.newest_handed_out(handed_out)  # raises if it is lost
         require_non_negative("grace_seconds", grace_seconds)
         self.task, self._grace = task, grace_seconds
         self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
@@ -111,7 +108,6 @@ class Shuffler(Keeper):
         self._num_in = Counter[int]()
         self._refused = Counter[tuple[int, str]]()  # by epoch and answer, and not yet on disk
         self._known_closed = self._num_closed
-        self._record_size = task.record_bytes
         #: The analyzer's keys by number; a record sealed to another key is no report.
         self.inner_keys: Mapping[int, bytes] = dict.fromkeys(range(NUM_KEYS), b"")
 
@@ -285,8 +281,8 @@ class Shuffler(Keeper):
     # ------------------------------------------------------------ batches
     def closed(self, now: float) -> list[BatchState]:
         """Close epochs that are over; return the batches that this process must release now."""
-        if self._handed_out is not None:  # this process may lead after a restore
-            added.learn_handed_out(self._store, self._handed_out)
+        # This process may lead after a restore.
+        added.learn_handed_out(self._store, self._handed_out)
         if not self._store.leads():
             return []
         self.note_time(now)
@@ -322,8 +318,7 @@ class Shuffler(Keeper):
         Then the store is older than the batch: its reports of the batch's epochs and earlier ones,
         and all that wait, may have been handed out already, with other dummies or other reports.
         """
-        path = self._handed_out
-        return None if path is None else added.lost_batch(self._store, path)
+        return added.lost_batch(self._store, self._handed_out)
 
     def _drop_handed_out(self) -> None:
         """Drop reports of batches already handed out that a store restored from a backup has."""
@@ -413,13 +408,14 @@ class Shuffler(Keeper):
         devices' dummies only the largest such class is released.
         """
         adds_dummies, has_shares = self.task.adds_dummies, self.task.num_slots > 1
+        size = self.task.record_bytes
         new: set[bytes] = set()
         num_reports = num_opened = 0
         for page in opened:
             found = self._shares_in(page)
             new.update(found)
             num_opened, num_reports = num_opened + len(found), num_reports + len(page)
-        records = messages.apart(held.records, new, self._record_size)
+        records = messages.apart(held.records, new, size)
         num_new = len(records) - len(held.records)
         counted = {"unopened": num_reports - num_opened, "duplicate": num_opened - num_new}
         # All dishonest reports opened for earlier batches may be among the held ones.
@@ -434,7 +430,7 @@ class Shuffler(Keeper):
         if not keys:
             return nothing
         released = {record for record in records if record[0] in keys}
-        added = (each for each in dummies if each[0] in keys and len(each) == self._record_size)
+        added = (each for each in dummies if each[0] in keys and len(each) == size)
         batch = Batch(
             self.task,
             number=state.number,
@@ -442,7 +438,7 @@ class Shuffler(Keeper):
             last_epoch=state.last_epoch,
             num_opened=len(records),
             num_dishonest=num_dishonest,
-            records=(*split(b"".join(released), self._record_size), *added),
+            records=(*split(b"".join(released), size), *added),
             num_true=len(released) if adds_dummies or has_shares else None,
         ).signed(self._signing_key)
         if self._ledger is not None:
@@ -525,15 +521,14 @@ class Shuffler(Keeper):
             reason = Reason.EARLY if found.state == "closed" else Reason.LATE
             what = f"batch {number} is {found.state}: only a sealed batch can be fetched"
             raise Fault.ANALYZER.error(what, reason)
-        if self._handed_out is not None:
-            added.note_handed_out(self._handed_out, number)
-            added.tell_handed_out(self._store, number)
+        added.note_handed_out(self._handed_out, number)
+        added.tell_handed_out(self._store, number)
         return found
 
     def read(self, state: BatchState) -> bytes:
         """Return the stored bytes of a sealed batch, which are always the same. No database."""
         data = self._batches.read(state.number)
-        size = self._record_size * (state.size or 0)
+        size = self.task.record_bytes * (state.size or 0)
         if len(data) <= size or hashlib.sha256(data[len(data) - size :]).digest() != state.root:
             what = f"batch {state.number}: its file has other records than the store says, and is "
             raise Fault.SHUFFLER.error(f"{what}not handed out: put both back from one backup")
