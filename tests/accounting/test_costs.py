@@ -65,10 +65,10 @@ def test_no_pair_needs_many_nodes_however_far_out(monkeypatch, epsilon0, num_use
         if share >= 1.0:
             continue
         excess = math.exp(epsilon0 * share) * math.expm1(epsilon0 * (1.0 - share))
-        rates = (math.expm1(epsilon0), math.expm1(epsilon0 * share), excess)
+        rates = kernels.Rates(math.expm1(epsilon0), math.expm1(epsilon0 * share), excess)
         for ones in (0.0, others // 3.0, others):
             nodes[0] = 0
-            kernels.pair_divergence.py_func(ones, others - ones, *rates)
+            kernels.pair_divergence.py_func(ones, others - ones, rates)
             assert nodes[0] <= 2000, (share, ones)
 
 

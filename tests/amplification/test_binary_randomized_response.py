@@ -11,6 +11,7 @@ from oracles.multiprecision import binary_delta
 from oracles.profiles import any_randomizer, k_rr
 from shuffledp.amplification.binary_randomized_response import BinaryRandomizedResponse
 from shuffledp.amplification.binary_randomized_response_kernels import (
+    Rates,
     first_excess,
     log_divergence_upper,
     pair_divergence,
@@ -26,7 +27,7 @@ SHARES = (0.0, 0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 0.95)
 def rates(epsilon0, epsilon):
     """p - 1, e - 1 and p - e."""
     excess = math.exp(epsilon) * math.expm1(epsilon0 - epsilon)
-    return math.expm1(epsilon0), math.expm1(epsilon), excess
+    return Rates(math.expm1(epsilon0), math.expm1(epsilon), excess)
 
 
 @pytest.mark.parametrize("epsilon0", [0.05, 0.3, 1.0, 3.0, 8.0, 15.0, 21.0])
@@ -82,11 +83,11 @@ def test_stretches_agree_with_every_number_of_ones(num_users):
     epsilon0, delta = 1.0, 1e-6
     found = BinaryRandomizedResponse(epsilon0, num_users).enclose_epsilon(delta, epsilon0)
     at_upper = max(
-        pair_divergence(float(j), float(num_users - 1 - j), *rates(epsilon0, found.upper))[0]
+        pair_divergence(float(j), float(num_users - 1 - j), rates(epsilon0, found.upper))[0]
         for j in range(num_users)
     )
     at_lower = max(
-        pair_divergence(float(j), float(num_users - 1 - j), *rates(epsilon0, found.lower))[0]
+        pair_divergence(float(j), float(num_users - 1 - j), rates(epsilon0, found.lower))[0]
         for j in range(num_users)
     )
     assert at_upper <= delta < at_lower * (1.0 + 1e-9)
@@ -164,7 +165,7 @@ def test_large_batches():
 def test_one_pair_against_convolution(high, low, epsilon0, share):
     n, epsilon = high + low + 1, epsilon0 * share
     exact = BinaryConvolution(epsilon0, n).deltas(epsilon)[high]
-    arguments = (float(high), float(low), *rates(epsilon0, epsilon))
+    arguments = (float(high), float(low), rates(epsilon0, epsilon))
     value, size = pair_divergence(*arguments)
     assert value == pytest.approx(exact, rel=1e-10, abs=1e-14 * size)
     assert pair_divergence_upper(*arguments, 1e-300) >= exact * (1.0 - 1e-12) - 1e-15 * size
@@ -176,7 +177,7 @@ def test_what_is_left_by_a_chernoff_bound_is_above_the_divergence(num_users, eps
     for share in (*SHARES, 0.999):
         arguments = rates(epsilon0, epsilon0 * share)
         for j, exact in enumerate(BinaryConvolution(epsilon0, num_users).deltas(epsilon0 * share)):
-            pair = (float(j), float(num_users - 1 - j), *arguments)
+            pair = (float(j), float(num_users - 1 - j), arguments)
             if exact > 1e-290:
                 assert log_divergence_upper(*pair) >= math.log(exact) - 1e-9
             for enough in (1e-2, 1e-8, 1e-100):
@@ -190,7 +191,7 @@ def test_first_excess_skips_nothing(num_users, epsilon0, share, factor):
     target = deltas.max() * factor
     start = 0.0
     while start >= 0.0:
-        found = first_excess(num_users - 1.0, *rates(epsilon0, epsilon0 * share), target, start)
+        found = first_excess(num_users - 1.0, rates(epsilon0, epsilon0 * share), target, start)
         stop = num_users if found < 0.0 else int(found)
         # nothing that was passed over exceeds the target
         assert np.all(deltas[int(start) : stop] <= target * (1.0 + 1e-10) + 1e-300)

@@ -17,13 +17,13 @@ PACKAGE = Path(shuffledp.__file__).parent
 
 CALLER = """
 import sys
-from shuffledp.amplification.binary_randomized_response_kernels import divergence_terms
+from shuffledp.amplification.binary_randomized_response_kernels import Rates, divergence_terms
 terms = getattr(divergence_terms, "py_func") if "plain" in sys.argv else divergence_terms
-print(terms(50.0, 49.0, 1.0, 0.1, 0.9)[0])
+print(terms(50.0, 49.0, Rates(1.0, 0.1, 0.9))[0])
 """
 SMALL = """
-from shuffledp.amplification.binary_randomized_response_kernels import own_divergence
-print(own_divergence(1.0, 0.75))
+from shuffledp.amplification.binary_randomized_response_kernels import Rates, own_divergence
+print(own_divergence(Rates(1.0, 0.5, 0.75)))
 """
 # As the command line runs.
 COMMAND = f"""

@@ -16,6 +16,7 @@ by one.
 
 import functools
 import math
+from typing import TYPE_CHECKING
 
 from shuffledp.amplification.atom_law import MANY_DEVIATIONS, SMALLEST_DELTA, WIDE_WIDTH
 from shuffledp.amplification.method import Method, pure_violation
@@ -23,6 +24,9 @@ from shuffledp.core.errors import PrecisionError
 from shuffledp.core.numerics.enclosure import Enclosure, exp_difference
 from shuffledp.core.numerics.inversion import last_above_first_below
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
+
+if TYPE_CHECKING:
+    from shuffledp.amplification.binary_randomized_response_kernels import Rates
 
 # Width of the result relative to epsilon; the data of the others are settled in 1/width stretches.
 # It is 1e-8 while every number of ones is affordable by itself, and widens smoothly, so that more
@@ -133,8 +137,7 @@ class BinaryRandomizedResponse:
 
     def _settled(self, epsilon: float, worst: float, target: float) -> tuple[float, float, float]:
         """Return both ends of delta, the upper at least ``target``, and the worst number found."""
-        ratio_minus_one, _, excess = self._rates(epsilon)
-        most = self._kernels.own_divergence(ratio_minus_one, excess)
+        most = self._kernels.own_divergence(self._rates(epsilon))
         lower, upper = self._lower(epsilon, worst), min(target, most)
         width = target / lower if lower > 0.0 else 1.0 + self._delta_tolerances(epsilon, 0.0)[1]
         ones = self._first_excess(epsilon, upper, 0.0)
@@ -164,23 +167,23 @@ class BinaryRandomizedResponse:
         if epsilon >= self._epsilon0:
             return 0.0
         samples, zooms = _SAMPLES if self._width < WIDE_WIDTH else _FEW_SAMPLES
-        return self._kernels.worst_sampled(self._others, *self._rates(epsilon), samples, zooms)
+        return self._kernels.worst_sampled(self._others, self._rates(epsilon), samples, zooms)
 
-    def _rates(self, epsilon: float) -> tuple[float, float, float]:
+    def _rates(self, epsilon: float) -> "Rates":
         """Return p - 1, e - 1 and p - e, each to at most five roundings."""
         excess = exp_difference(self._epsilon0, epsilon)
-        return math.expm1(self._epsilon0), math.expm1(epsilon), excess
+        return self._kernels.Rates(math.expm1(self._epsilon0), math.expm1(epsilon), excess)
 
     def _first_excess(self, epsilon: float, target: float, start: float) -> float:
         """Return the first number of ones >= ``start`` with a delta above ``target``, or -1."""
-        return self._kernels.first_excess(self._others, *self._rates(epsilon), target, start)
+        return self._kernels.first_excess(self._others, self._rates(epsilon), target, start)
 
     def _lower(self, epsilon: float, ones: float) -> float:
         """Return delta of one neighbouring pair, rounded down."""
         if epsilon >= self._epsilon0:
             return 0.0
         zeros = self._others - ones
-        value, size = self._kernels.pair_divergence(ones, zeros, *self._rates(epsilon))
+        value, size = self._kernels.pair_divergence(ones, zeros, self._rates(epsilon))
         root = math.sqrt(self._others)
         return max(value * (1.0 - 1e-12 - 4e-15 * root) - size * (1e-12 + 1e-15 * root), 0.0)
 
@@ -189,7 +192,7 @@ class BinaryRandomizedResponse:
         if epsilon >= self._epsilon0:
             return 0.0
         zeros, rates = self._others - ones, self._rates(epsilon)
-        return self._kernels.pair_divergence_upper(ones, zeros, *rates, SMALLEST_DELTA)
+        return self._kernels.pair_divergence_upper(ones, zeros, rates, SMALLEST_DELTA)
 
     def _least_epsilon(self, delta: float, ones: float, lowest: float, highest: float) -> float:
         """Return the last epsilon found at which the pair's delta still reaches ``delta``."""

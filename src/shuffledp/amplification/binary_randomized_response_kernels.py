@@ -4,6 +4,7 @@ See `binary_randomized_response` for the mathematics.
 """
 
 import math
+from typing import NamedTuple
 
 from shuffledp.core.compiled import njit
 from shuffledp.core.numerics.binomial_kernels import (
@@ -17,6 +18,14 @@ _LOG_SMALLEST = -690.7755278982137
 
 # Number of stretches in a row that must be settled before a longer one is tried.
 _STREAK = 4
+
+
+class Rates(NamedTuple):
+    """What p = e^epsilon0 and e = e^epsilon enter as; apart, because they may be close."""
+
+    ratio_minus_one: float  # p - 1
+    slope: float  # e - 1
+    excess: float  # p - e
 
 
 @njit
@@ -33,9 +42,7 @@ def saddle_tilt(num_high: float, num_low: float, q: float, s: float) -> float:
 
 
 @njit
-def log_divergence_upper(
-    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
-) -> float:
+def log_divergence_upper(num_high: float, num_low: float, rates: Rates) -> float:
     """Return a Chernoff bound on ln of `pair_divergence`, rounded up; constant cost.
 
     delta <= gain f(m) <= gain r^-M E[r^S] for 0 < r <= 1 and M >= m. P(s) <= e Q(s) where
@@ -43,6 +50,7 @@ def log_divergence_upper(
     by kappa^s has kappa f(M + 1) <= f(M), so that m <= M, and is within 1 of its mean (Darroch
     1964).
     """
+    ratio_minus_one, slope, excess = rates
     ratio = ratio_minus_one + 1.0
     q = 1.0 / (ratio + 1.0)
     others = num_high + num_low
@@ -58,15 +66,12 @@ def log_divergence_upper(
 
 
 @njit
-def divergence_terms(
-    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
-) -> tuple[float, float]:
+def divergence_terms(num_high: float, num_low: float, rates: Rates) -> tuple[float, float]:
     """Return delta of one neighbouring pair, and the size of the terms that cancel in it.
 
     The others hold ``num_high`` ones and ``num_low`` zeros; the victim's zero becomes a one.
-    With p = e^epsilon0 and e = e^epsilon: ``ratio_minus_one`` = p - 1, ``slope`` = e - 1, and
-    ``excess`` = p - e, given apart because epsilon may be close to epsilon0.
     """
+    ratio_minus_one, slope, excess = rates
     ratio = ratio_minus_one + 1.0
     q = 1.0 / (ratio + 1.0)
     gain = excess * q
@@ -97,44 +102,33 @@ def divergence_terms(
 
 
 @njit
-def pair_divergence(
-    num_high: float, num_low: float, ratio_minus_one: float, slope: float, excess: float
-) -> tuple[float, float]:
+def pair_divergence(num_high: float, num_low: float, rates: Rates) -> tuple[float, float]:
     """Return `divergence_terms`, or zeros where delta is proved to be below 1e-300."""
-    if log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess) < _LOG_SMALLEST:
+    if log_divergence_upper(num_high, num_low, rates) < _LOG_SMALLEST:
         return 0.0, 0.0
-    return divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
+    return divergence_terms(num_high, num_low, rates)
 
 
 @njit
-def own_divergence(ratio_minus_one: float, excess: float) -> float:
+def own_divergence(rates: Rates) -> float:
     """Return delta of the victim's report alone, rounded up: no pair has a larger one."""
-    return excess / (ratio_minus_one + 2.0) * (1.0 + 1e-14)
+    return rates.excess / (rates.ratio_minus_one + 2.0) * (1.0 + 1e-14)
 
 
 @njit
-def pair_divergence_upper(
-    num_high: float,
-    num_low: float,
-    ratio_minus_one: float,
-    slope: float,
-    excess: float,
-    enough: float,
-) -> float:
+def pair_divergence_upper(num_high: float, num_low: float, rates: Rates, enough: float) -> float:
     """Return `pair_divergence` with its error budget added, or any upper bound <= ``enough``."""
-    log_upper = log_divergence_upper(num_high, num_low, ratio_minus_one, slope, excess)
+    log_upper = log_divergence_upper(num_high, num_low, rates)
     if log_upper < _LOG_SMALLEST or log_upper < math.log(enough) - 1e-12:
         return math.exp(log_upper)
-    value, size = divergence_terms(num_high, num_low, ratio_minus_one, slope, excess)
+    value, size = divergence_terms(num_high, num_low, rates)
     root = math.sqrt(num_high + num_low)
     found = value * (1.0 + 1e-12 + 4e-15 * root) + size * (1e-12 + 1e-15 * root)
-    return min(found, own_divergence(ratio_minus_one, excess))
+    return min(found, own_divergence(rates))
 
 
 @njit
-def worst_sampled(
-    others: float, ratio_minus_one: float, slope: float, excess: float, samples: int, zooms: int
-) -> float:
+def worst_sampled(others: float, rates: Rates, samples: int, zooms: int) -> float:
     """Return the number of ones with the largest delta among ``samples``, refined near the best."""
     first, last, best, highest = 0.0, others, 0.0, -1.0
     for _ in range(zooms):
@@ -142,7 +136,7 @@ def worst_sampled(
         ones = first
         for i in range(samples + 1):
             ones = min(math.floor(first + i * step), last)
-            delta, _ = pair_divergence(ones, others - ones, ratio_minus_one, slope, excess)
+            delta, _ = pair_divergence(ones, others - ones, rates)
             if delta > highest:
                 best, highest = ones, delta
             if ones == last:
@@ -153,9 +147,7 @@ def worst_sampled(
 
 
 @njit
-def first_excess(
-    others: float, ratio_minus_one: float, slope: float, excess: float, target: float, start: float
-) -> float:
+def first_excess(others: float, rates: Rates, target: float, start: float) -> float:
     """Return the first number of ones >= ``start`` whose delta may exceed ``target``, or -1.
 
     Adding a user is post-processing, so the data (a ones, others - length + 1 - a zeros) dominate
@@ -168,7 +160,7 @@ def first_excess(
     while ones <= others:
         length = min(length, others - ones + 1.0)
         zeros = others - length + 1.0 - ones
-        delta = pair_divergence_upper(ones, zeros, ratio_minus_one, slope, excess, target)
+        delta = pair_divergence_upper(ones, zeros, rates, target)
         if delta <= target:
             ones += length
             streak += 1
