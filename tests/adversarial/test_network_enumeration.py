@@ -349,7 +349,7 @@ def test_who_leaves_for_good_takes_reports_along(name, left):
             for victim in range(4):
                 exact = worst_deltas(rows, victim, epsilons)
                 weighed = []
-                for each in (bounds, bounds.lowered):
+                for each in (bounds, bounds.given):
                     hiding = Hiding.of(each)
                     walk = WeightedWalk(profile, np.delete(each.low, victim), delta=0.01)
                     weights = Weights(*each.weights(np.array([victim])))
@@ -376,7 +376,7 @@ def test_who_is_lost_hides_nobody():
     laws = departed("pendant triangle", 1, 3, 0)
     exact = worst_deltas(all_views(laws, channel, lost=(3,)), 0, (0.0,))[0]
     walk = RandomWalk(graph, absences=[~seen])
-    bounds = exact_position_bounds(walk, [1], seen=seen)[0].lowered
+    bounds = exact_position_bounds(walk, [1], seen=seen)[0].given
     weights = Weights(*bounds.weights(np.array([0])))
     proved, claimed = (
         WeightedWalk(profile, low, delta=0.1).delta(weights, 0.0)

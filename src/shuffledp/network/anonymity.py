@@ -127,8 +127,8 @@ class Hiding:
         return network_walk_delta(profile, epsilon=epsilon, scale=delta, **asked) <= delta
 
     def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
-        """Return bounds relative to several laws Q, the usually smaller ones first."""
-        laws = (self.bounds,) if self.bounds.lowered is None else (self.bounds.lowered, self.bounds)
+        """Return bounds on reports at places seen, where not all are, and on all reports."""
+        laws = (self.bounds,) if self.bounds.given is None else (self.bounds.given, self.bounds)
         return [Weighing(bounds, profile, terms) for bounds in laws]
 
     def _weighed_epsilon(

@@ -202,9 +202,9 @@ class Exchange:
             how: Any = {"seen": self._seen, "on_progress": self._report}
             (bounds,) = exact_position_bounds(self._walk, [self.terms.rounds], **how)
         found = Hiding.of(bounds)
-        if self._seen is None or bounds.lowered is None:
+        if bounds.given is None:
             return found
-        given = replace(Hiding.of(bounds.lowered), bounds=bounds)
+        given = replace(Hiding.of(bounds.given), bounds=bounds)
         return max(found, given, key=lambda each: float(each.overlaps.sum()))
 
     def delta_left(self, delta: float, epsilon: float = 0.0) -> float:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from shuffledp.collection.counting import Engine
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import read_only
@@ -44,9 +43,6 @@ _LEAST_REFERENCE = 1e-250
 
 # Largest factor by which laws are raised, given that reports are seen; beyond it no claim is made.
 _MOST_RAISED = 2.0**10
-
-# Sample of users for whom Q is lowered, numbers in their laws, functions to find the worst user.
-_SAMPLE, _MOST_ENTRIES, _FUNCTIONS, _SEED = 256, 2e7, 32, 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,8 +77,8 @@ class PositionBounds:
         Relative error of the ratios behind ``tails``.
     lost : float
         Upper bound on the probability set to 0 on the way, for any report.
-    lowered : PositionBounds or None
-        The same laws relative to a reference that is smaller where few users' reports come.
+    given : PositionBounds or None
+        The same for the laws given that reports are at places seen; see `exact_position_bounds`.
     """
 
     rounds: int
@@ -96,7 +92,7 @@ class PositionBounds:
     followed: Integers | None = field(default=None, repr=False)
     error: float = 0.0
     lost: float = 0.0
-    lowered: "PositionBounds | None" = field(default=None, repr=False)
+    given: "PositionBounds | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "reference", "chi_square"):
@@ -156,14 +152,14 @@ def exact_position_bounds(
 ) -> tuple[PositionBounds, ...]:
     """Return bounds on all position laws after some rounds, exact up to round-off.
 
-    The reference is the stationary law if nobody is ever absent and the graph is connected, with a
-    lowered law beside it; otherwise the mean of all position laws. On a bipartite graph without
-    laziness, and on a graph of several components, ``low`` is therefore 0.
+    The reference is the stationary law if nobody is ever absent and the graph is connected;
+    otherwise the mean of all position laws. On a bipartite graph without laziness, and on a graph
+    of several components, ``low`` is therefore 0.
 
-    If not all places are ``seen``, reports at the others being lost, of whatever value, there is
-    another law beside it: the mean of all laws on the places seen. Its ``low`` compares the part of
-    P_i on these, and all else the law given that report i is at one of them: a victim's loss is
-    the loss given that, times its probability (docs/results/honest-users.md).
+    If not all places are ``seen``, reports at the others being lost, of whatever value, there are
+    bounds ``given`` that, relative to the mean of all laws on the places seen. Their ``low``
+    compares the part of P_i on these, and all else the law given that report i is at one of them: a
+    victim's loss is the loss given that, times its probability (docs/results/honest-users.md).
 
     Error budget: let e be the relative error of a probability (`relative_error`), and x_j >= 0 the
     probability lost at place j by setting small numbers to 0, at most tau over all places
@@ -216,7 +212,7 @@ def exact_position_bounds(
         )
         before = bounds.setdefault(stop, each)
         if before is not each:
-            bounds[stop] = replace(before, lowered=each)
+            bounds[stop] = replace(before, given=each)
     return tuple(bounds[number] for number in asked)
 
 
@@ -265,10 +261,7 @@ def _references(
     graph = walk.graph
     if seen is None and not walk.absences and graph.num_edges > 0 and graph.num_components == 1:
         pi = graph.stationary_law()
-        lowered = _lowered_laws(walk, pi, stops)
-        steepest = 1.0 / min(float(law.min()) for law in [pi, *lowered])
-        pairs = zip(stops, lowered, strict=True)
-        return [(stop, law, None) for stop, below in pairs for law in (pi, below)], steepest
+        return [(stop, pi, None) for stop in stops], 1.0 / float(pi.min())
     load, reached = np.ones(walk.num_users), np.ones(walk.num_users)
     largest = 2.0 * walk.num_users  # no law is more than num_users times the mean
     highest, references = largest, list[_Reference]()
@@ -287,31 +280,6 @@ def _references(
             if total > 0.0 and given is not None:  # no law is more than 1
                 highest = max(highest, 2.0 / float(mean[where].min()))
     return references, min(highest, largest * _MOST_RAISED)
-
-
-def _lowered_laws(walk: RandomWalk, pi: Floats, stops: list[int]) -> list[Floats]:
-    """Return a law Q after each of some rounds that is smaller than pi where few reports come.
-
-    These places come from a sample of users. The most exposed user is guessed: the value at v of
-    P^t of a random function without mean, standard normal in l2(pi), has variance chi2(P_v||pi).
-    """
-    count = min(_SAMPLE, max(int(_MOST_ENTRIES / pi.size), 1))
-    sample = point_laws(walk, np.arange(0, pi.size, max(pi.size // count, 1)))
-    noise = Entropy.from_seed(_SEED).generator().standard_normal((pi.size, _FUNCTIONS))
-    noise *= np.sqrt(pi)[:, None]
-    noise -= np.outer(pi, noise.sum(axis=0))
-    done, laws = 0, []
-    for stop in stops:
-        for moved in (sample, noise):
-            move_laws(walk, moved, done, stop)
-        done = stop
-        told = np.square(noise / pi[:, None]).mean(axis=1)
-        law = point_laws(walk, np.array([worst_hidden(told)]))[:, 0]
-        move_laws(walk, law, 0, stop)
-        weights = np.square(law) / pi
-        shares = lowered_shares((sample / pi[:, None]).T, weights, float(weights.sum()) - 1.0)
-        laws.append(pi * shares / float((pi * shares).sum()))
-    return laws
 
 
 def tails_of_laws(
@@ -338,16 +306,6 @@ _MARGIN = 2.0**-40
 
 # Variances are widened to at least the first number, and by the second one of themselves.
 _LEAST_CHI_SQUARE, _WIDENING = 1e-12, 1e-6
-
-# Q is lowered to the level that all but one of these parts of a sample reach, at least to 1 %.
-_QUANTILES, _LEAST_SHARE = (0.01, 0.03, 0.1, 0.3, 0.45, 0.6), 0.01
-
-# A user whose position reveals more than this is not hidden well by any Q.
-_HIDDEN = 0.1
-
-# Then Q is moved by these steps, as long as that helps.
-_SHARE_STEPS = 2 * (3e-3, 1e-3, 3e-4, 1e-4)
-_NOTHING = 1e-9
 
 # Points of a law of given variance, in standard deviations from 1.
 _STEPS = np.concatenate([-np.geomspace(100.0, 0.2, 24), np.linspace(-0.1, 3.0, 32)])
@@ -430,36 +388,3 @@ def second_moments(grid: Floats, tails: NDArray[np.float32]) -> Floats:
     """Return E_Q rho^2 of the laws of these tails, a row each, rounded up; at least 1."""
     moments = np.array([row.astype(np.float64) @ np.diff(grid) for row in tails])
     return np.maximum(moments * (1.0 + _MARGIN), 1.0)
-
-
-def worst_hidden(chi_squares: Floats) -> int:
-    """Return the user whose position reveals most, among users whom some Q can hide well."""
-    hidden = chi_squares <= max(_HIDDEN, float(chi_squares.min()))
-    return int(np.argmax(np.where(hidden, chi_squares, -1.0)))
-
-
-def lowered_shares(sample: Floats, weights: Floats, chi_square: float) -> Floats:
-    """Return factors to lower Q at each column of places, so that more users hide the worst.
-
-    ``sample`` has the least ratios of some users, a row each; ``weights`` are mass times squared
-    ratio of the worst user, ``chi_square`` that user's variance. Any returned value is sound.
-    """
-    sample = np.ascontiguousarray(sample)
-    if not sample.shape[1]:
-        return np.ones(0)
-
-    def lost(shares: Floats) -> float:
-        told = 1.0 + chi_square + float(weights @ (1.0 / shares - 1.0))
-        return told / max(float((sample / shares).min(axis=1, initial=1.0).mean()), _NOTHING)
-
-    # Above the median many users lose more than others gain.
-    tried = np.quantile(sample, _QUANTILES, axis=0)
-    best: Floats = min(np.clip(tried, _LEAST_SHARE, 1.0), key=lost)
-    for step in _SHARE_STEPS:
-        # Raising c at a column reveals less, and takes from users whose least ratio is there.
-        ratios = np.maximum(sample / best, _NOTHING)
-        column, overlaps = ratios.argmin(axis=1), ratios.min(axis=1, initial=1.0)
-        taken = np.bincount(column, overlaps * (overlaps < 1.0), best.size) / overlaps.sum()
-        slope = 1.0 - taken / np.maximum(weights, _NOTHING)
-        best = min(best, np.clip(best * np.exp(step * np.tanh(slope)), _LEAST_SHARE, 1.0), key=lost)
-    return best

@@ -25,14 +25,6 @@ extremes over the box that psi takes on B, or, for graphs of some 10^4 users, be
 of all the sums, each with its own error. So with l_iB and h_iB: l_iB <= P_i(j)/pi_j <= h_iB, each
 place of R a group of its own.
 
-**Lowering Q.** Few remote places take much from kappa. With any c_B in (0, 1], Z = sum_j pi_j c_j
-and the law Q = c pi / Z: kappa_i >= Z min_B l_iB / c_B, P_v / Q <= Z max_B h_vB / c_B, and
-1 + chi2(P_v||Q) = Z sum_j P_v(j)^2 / (pi_j c_j), at most
-Z (1 + chi2(P_v||pi) + sum_B (1/c_B - 1) pi(B) h_vB^2). Here c_B is the ratio that most of a sample
-of users reach, so that kappa_i is about Z for them, and then moved a little, so as to lower
-(1 + chi2) / (mean kappa) of the worst user whose chi2 to pi is at most 0.1. Any c is sound, so that
-its choice is no part of the proof.
-
 **Weights.** The upper ends of a law known up to additive errors, put on the grid, have larger tails
 than the law; cut off at 1 these are tails of a law (`positions`).
 """
@@ -40,7 +32,6 @@ than the law; cut off at 1 these are tails of a law (`positions`).
 from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 import numpy as np
 
@@ -88,9 +79,6 @@ _MOST_SMOOTHING = 6
 # Numbers of groups in which other places are bounded; users times groups at most the last number.
 _FEWEST_GROUPS, _MOST_GROUPS, _MOST_GROUPED = 4, 256, 4e6
 
-# Approximate number of users for whom Q is lowered.
-_SAMPLE = 2048
-
 # Largest error of laws summed over eigenpairs, and of the median user's if all sums are made.
 _LARGEST_ERROR, _LARGEST_MIDDLE_ERROR = 1e-3, 0.05
 
@@ -98,17 +86,6 @@ _LARGEST_ERROR, _LARGEST_MIDDLE_ERROR = 1e-3, 0.05
 # users times eigenpairs, some seconds.
 _OPEN, _MOST_SUMS = 0.02, 2e11
 _SUMS_AT_A_TIME = 1 << 21
-
-
-class _Known(NamedTuple):
-    """Bounds known for all users, relative to pi."""
-
-    pi: Floats
-    laws: Floats  # lower and upper bounds on ratios; a column for each entry of places
-    places: list[Integers]  # followed places, one each, then groups
-    masses: Floats  # of these
-    num_rows: int  # number of followed places
-    chi_square: Floats
 
 
 def remote_position_bounds(
@@ -184,17 +161,12 @@ def remote_position_bounds(
         np.clip(laws[1], 0.0, base.high[:, None], out=laws[1])
         coarse(laws[0], up=False)
         coarse(laws[1], up=True)
-        pi, places = spectrum.stationary_law, [*rows[:, None], *groups]
-        masses = np.array([pi[each].sum() for each in places])
-        known = _Known(pi, laws, places, masses, rows.size, chi_square)
-        bounds = _compared(base, known, np.ones(len(places)))
-        return replace(bounds, lowered=_compared(base, known, _shares(known)))
+        return _sharpened(base, laws, rows, chi_square)
 
     rows = _remote_rows(walk, spectrum, rounds, far, is_summed=is_summed)
     if rows.size and not is_summed and _most_followed(walk, rounds) < _FEW * far.size:
         bounds = bounds_with(rows[:0])
-        best = bounds.lowered or bounds
-        if 1.0 + float(best.chi_square.max()) <= _NEAR * float(best.low.mean()):
+        if 1.0 + float(bounds.chi_square.max()) <= _NEAR * float(bounds.low.mean()):
             return bounds
     return bounds_with(rows)
 
@@ -233,45 +205,31 @@ def _octave(rounds: int) -> int:
     return 1 << max(rounds - 1, 0).bit_length()
 
 
-def _shares(known: _Known) -> Floats:
-    """Return a c by column with a small (1 + chi2) / (mean overlap) for the worst hidden user."""
-    worst = positions.worst_hidden(known.chi_square)
-    weights = known.masses * np.square(known.laws[1, worst])
-    sample = known.laws[0, :: max(known.pi.size // _SAMPLE, 1)]
-    return positions.lowered_shares(sample, weights, float(known.chi_square[worst]))
+def _sharpened(
+    base: PositionBounds, laws: Floats, rows: Integers, chi_square: Floats
+) -> PositionBounds:
+    """Return bounds with bounds on ratios to pi, lower and upper: a column each place or group.
 
-
-def _compared(base: PositionBounds, known: _Known, shares: Floats) -> PositionBounds:
-    """Return bounds relative to the law Q proportional to c pi, c given by column."""
-    pi, (lower, upper), places, masses, num_rows, chi_square = known
-    c = np.ones(pi.size)
-    for share, each in zip(shares, places, strict=True):
-        c[each] = share
-    total = float((pi * c).sum())
-    law, by_column, by_place = pi * c / total, total / shares, total / c
-    low = (lower * by_column).min(axis=1, initial=np.inf)
-    high = (upper * by_column).max(axis=1, initial=0.0)
-    more = np.einsum("ij,ij,j->i", upper, upper, masses * (1.0 / shares - 1.0))
-    chi = np.minimum(total * (1.0 + chi_square + more), (1.0 + chi_square) * float(by_place.max()))
-    # If all shares are 1, exactly the variance to pi, which may be far below an ulp of 1.
-    chi = chi_square.copy() if (shares == 1.0).all() else chi * (1.0 + MARGIN) - 1.0 + MARGIN
-    grid = positions.weight_grid(float(1.0 / law.min()))
-    tails = np.zeros((num_rows, grid.size - 1), np.float32)
-    rows = np.array([each[0] for each in places[:num_rows]], int)
+    The first columns are of the places ``rows``, and so bound all ratios of the users there.
+    """
+    pi, (lower, upper) = base.reference, laws
+    low, high = lower.min(axis=1, initial=np.inf), upper.max(axis=1, initial=0.0)
+    of_rows = slice(rows.size)
+    low[rows], high[rows] = lower[:, of_rows].min(axis=0), upper[:, of_rows].max(axis=0)
+    grid = positions.weight_grid(float(1.0 / pi.min()))
+    tails = np.zeros((rows.size, grid.size - 1), np.float32)
     width = columns_at_a_time(pi.size)
-    for first in range(0, num_rows, width):
-        chosen = slice(first, min(first + width, num_rows))
-        low[rows[chosen]] = (lower[:, chosen] * by_place[:, None]).min(axis=0)
-        high[rows[chosen]] = (upper[:, chosen] * by_place[:, None]).max(axis=0)
-        laws = upper[:, chosen] * pi[:, None]
+    for first in range(0, rows.size, width):
+        chosen = slice(first, min(first + width, rows.size))
         widened = 1.0 + (pi.size + 64) * 2.0**-50
-        tails[chosen] = positions.tails_of_laws(laws, law, grid, widened)[0]
+        held = upper[:, chosen] * pi[:, None]
+        tails[chosen] = positions.tails_of_laws(held, pi, grid, widened)[0]
+    chi = chi_square.copy()
     chi[rows] = np.minimum(chi[rows], positions.second_moments(grid, tails) - 1.0)
     return replace(
         base,
         low=np.clip(low * (1.0 - MARGIN), 0.0, 1.0),
         high=high * (1.0 + MARGIN),
-        reference=law,
         chi_square=np.maximum(chi, 0.0),
         grid=grid,
         tails=tails,
