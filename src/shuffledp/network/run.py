@@ -148,7 +148,28 @@ class NetworkShuffling:
 
     def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> NetworkFacts:
         """Return facts about graph and walk."""
-        return network_facts(self, profile, guarantee, **run)
+        graph, hiding = self.mixing.graph, self.mixing.hiding(self.rounds)
+        delta, num_released = guarantee.delta_upper, run["num_released"]
+        return NetworkFacts(
+            graph=self.graph_name,
+            num_self_loops=graph.num_self_loops,
+            num_duplicates=graph.num_duplicates,
+            are_rounds_chosen=self.are_rounds_chosen,
+            spectral_gap=self.mixing.spectrum.spectral_gap,
+            worst_user=graph.name_of(hiding.worst_user),
+            most_held=graph.num_users * float(graph.stationary_law().max()),
+            num_released=num_released,
+            num_dummies=graph.num_users - num_released,
+            **facts_of_walk(
+                graph,
+                profile,
+                hiding,
+                Terms(delta=delta, protocol=self.protocol),
+                delta=delta,
+                rounds=self.rounds,
+                laziness=self.mixing.walk.laziness,
+            ),
+        )
 
     def cautions(
         self, profile: LocalProfile, guarantee: Guarantee, facts: NetworkFacts
@@ -292,39 +313,6 @@ def facts_of_walk(
         "method": hiding.bounds.method,
         "uniform_epsilon": uniform.epsilon_upper,
     }
-
-
-def network_facts(
-    shuffled: NetworkShuffling,
-    profile: LocalProfile,
-    guarantee: Guarantee,
-    *,
-    num_released: int,
-    **_: Any,
-) -> NetworkFacts:
-    """Return facts about the exchange of one run."""
-    mixing, rounds, delta = shuffled.mixing, shuffled.rounds, guarantee.delta_upper
-    graph, hiding = mixing.graph, mixing.hiding(rounds)
-    return NetworkFacts(
-        graph=shuffled.graph_name,
-        num_self_loops=graph.num_self_loops,
-        num_duplicates=graph.num_duplicates,
-        are_rounds_chosen=shuffled.are_rounds_chosen,
-        spectral_gap=mixing.spectrum.spectral_gap,
-        worst_user=graph.name_of(hiding.worst_user),
-        most_held=graph.num_users * float(graph.stationary_law().max()),
-        num_released=num_released,
-        num_dummies=graph.num_users - num_released,
-        **facts_of_walk(
-            graph,
-            profile,
-            hiding,
-            Terms(delta=delta, protocol=shuffled.protocol),
-            delta=delta,
-            rounds=rounds,
-            laziness=mixing.walk.laziness,
-        ),
-    )
 
 
 def local_cautions(
