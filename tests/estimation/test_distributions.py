@@ -92,9 +92,9 @@ def test_ranges():
         found.between(10, 30)
 
 
-def test_the_band_is_between_one_interval_and_bonferroni():
+def test_the_band_holds_at_every_inner_edge():
     found = estimates(sampling=1 / 100)
-    assert Z < found.band <= normal_quantile(1 - 0.05 / 3)
+    assert found.band == normal_quantile(1 - 0.05 / 3)
     lower, upper = found.cumulative_interval(about="population", simultaneous=True)
     errors = found.cumulative_population_standard_error
     assert (upper - lower) / 2 == pytest.approx(found.band * errors)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
-from shuffledp.estimation.trees import Tree, band_quantile, level_codes, level_sizes
+from shuffledp.estimation.trees import Tree, level_codes, level_sizes
 
 # Shares of 100,000 against their chances, four times, by normal tails beyond seven deviations.
 FALSE_POSITIVE_RATE = 1e-10
@@ -96,41 +95,3 @@ def test_node_variances_of_cumulative_shares(sizes, expected):
     assert tree.variance(np.zeros_like(edges), edges, tree.variances).mean() == pytest.approx(
         expected, abs=0.05
     )
-
-
-def chain(correlation, size):
-    """Return the standard errors of a stationary chain, and those of its steps."""
-    return np.ones(size), np.full(size - 1, np.sqrt(2.0 - 2.0 * correlation))
-
-
-class TestBand:
-    def test_of_one_value(self):
-        assert band_quantile(0.9, np.array([3.0]), np.empty(0)) == pytest.approx(
-            normal_quantile(0.9), rel=1e-9
-        )
-
-    @pytest.mark.parametrize("size", [2, 10, 500])
-    def test_of_independent_values_it_is_between_sidak_and_bonferroni(self, size):
-        found = band_quantile(0.95, *chain(0.0, size))
-        assert found <= normal_quantile(simultaneous_confidence(0.95, size))
-        assert found >= normal_quantile(0.95 ** (1.0 / size)) - 1e-6
-
-    def test_of_equal_values_it_is_that_of_one(self):
-        found = band_quantile(0.95, *chain(1.0 - 1e-14, 50))
-        assert found == pytest.approx(normal_quantile(0.95), rel=1e-4)
-
-    @pytest.mark.parametrize("correlation", [0.6, 0.99])
-    def test_it_holds_a_chain_as_often_as_it_says(self, correlation):
-        size, times, confidence = 20, 100_000, 0.9
-        found = band_quantile(confidence, *chain(correlation, size))
-        normals = Entropy.from_seed(5).generator().standard_normal((size, times))
-        value, largest = normals[0], np.abs(normals[0])
-        for fresh in normals[1:]:
-            value = correlation * value + np.sqrt(1.0 - correlation**2) * fresh
-            largest = np.maximum(largest, np.abs(value))
-        share, slack = (largest <= found).mean(), 7.0 * np.sqrt(0.1 * 0.9 / times)
-        assert share >= confidence - slack
-        assert found < normal_quantile(simultaneous_confidence(confidence, size))
-        if correlation > 0.9:  # not by much more often
-            assert share < confidence + 0.04
-            assert (largest <= 0.85 * found).mean() < confidence - slack  # a shorter one does not

@@ -15,7 +15,7 @@ from shuffledp.estimation.intervals import (
     normal_quantile,
     simultaneous_confidence,
 )
-from shuffledp.estimation.trees import Tree, band_quantile
+from shuffledp.estimation.trees import Tree
 
 
 class Estimate(NamedTuple):
@@ -80,8 +80,6 @@ class DistributionEstimates(FrequencyEstimates):
         The k + 1 edges of the bins, ascending.
     cumulative_population_standard_error : ndarray of float64
         Standard error of the share below the upper edge of each bin, in a population.
-    band : float
-        Half width, in standard errors, of a band for all cumulative shares at once.
     errors : RangeErrors
         Joint errors of the shares in consecutive bins.
 
@@ -92,7 +90,6 @@ class DistributionEstimates(FrequencyEstimates):
 
     edges: tuple[float, ...]
     cumulative_population_standard_error: Floats
-    band: float
     errors: RangeErrors = field(repr=False)
 
     @classmethod
@@ -108,14 +105,10 @@ class DistributionEstimates(FrequencyEstimates):
         """Return the estimates of fitted bins, whose edges are 0, ..., k."""
         size, places = bins.size, np.arange(bins.size)
         each = simultaneous_confidence(confidence, size) if simultaneous else confidence
-        share, below = np.diff(errors.below), errors.below[1:]
         population, cumulative = errors.of(places, places + 1), errors.of(0, places + 1)
         cumulative[-1] = 0.0  # up to round-off
-        own = errors.among(population, share, num_users)
+        own = errors.among(population, np.diff(errors.below), num_users)
         margin = normal_quantile(each) * own
-        inner = [(errors.among(cumulative, below, n)[:-1], n) for n in (num_users, None)]
-        steps = [errors.among(population, share, n)[1:-1] for _, n in inner]
-        band = max(band_quantile(confidence, a, b) for (a, _), b in zip(inner, steps, strict=True))
         return cls(
             count=num_users * bins,
             frequency=bins,
@@ -129,7 +122,6 @@ class DistributionEstimates(FrequencyEstimates):
             is_simultaneous=simultaneous,
             edges=tuple(map(float, range(size + 1))),
             cumulative_population_standard_error=cumulative,
-            band=band,
             errors=errors,
         )
 
@@ -137,6 +129,11 @@ class DistributionEstimates(FrequencyEstimates):
         """Return intervals for a population."""
         margin = self.quantile * self.population_standard_error
         return self.frequency - margin, self.frequency + margin
+
+    @property
+    def band(self) -> float:
+        """Half width, in standard errors, of a band for all shares below inner edges at once."""
+        return normal_quantile(simultaneous_confidence(self.confidence, self.frequency.size - 1))
 
     @property
     def cumulative(self) -> Floats:

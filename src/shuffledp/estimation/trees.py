@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats, Integers
-from shuffledp.estimation.intervals import normal_quantile, simultaneous_confidence
 
 #: Children of a node: among 2 to 32 this has about the least variance of cumulative shares.
 CHILDREN = 4
@@ -25,9 +24,6 @@ _AT_ONCE = 1 << 21
 
 # Number of edges, evenly spread, at which expected errors are computed.
 _MOST_EDGES = 64
-
-# Number of points of the integral over an excursion, and its length beyond the start.
-_POINTS, _BEYOND = 40, 8.0
 
 
 def level_sizes(num_bins: int, children: int = CHILDREN) -> tuple[int, ...]:
@@ -163,47 +159,3 @@ def _grouped(values: Floats, size: int) -> Floats:
             [values, np.zeros((*values.shape[:-1], children * size - number))], axis=-1
         )
     return values.reshape(*values.shape[:-1], size, children)
-
-
-def band_quantile(confidence: float, errors: Floats, steps: Floats) -> float:
-    """Return the half width of a band of consecutive normal values, in standard errors.
-
-    All lie inside with at least that probability; ``errors`` are their standard errors, and
-    ``steps`` the standard errors of the differences between neighbours. Upper bound: the
-    probability that the first lies outside, plus for each other that it lies outside and its
-    predecessor does not (Hunter, J. Appl. Prob. 13, 1976; Worsley, Biometrika 69, 1982): less than
-    the sum over all, Bonferroni's bound.
-
-    Examples
-    --------
-    One value, and two that are almost equal:
-
-    >>> errors = np.ones(2)
-    >>> round(band_quantile(0.95, errors[:1], errors[:0]), 3)
-    1.96
-    >>> round(band_quantile(0.95, errors, np.array([1e-6])), 3)
-    1.96
-    """
-    from scipy.special import ndtr
-
-    before, after = errors[:-1], errors[1:]
-    product = np.maximum(2.0 * before * after, 1e-300)  # errors may be 0
-    same = np.clip((before**2 + after**2 - steps**2) / product, -1.0, 1.0)
-    apart = np.maximum(np.sqrt(1.0 - same**2), 1e-9)[:, None]
-    points, weights = np.polynomial.legendre.leggauss(_POINTS)
-    near = 0.5 + 0.5 * points  # in [0, 1]; cubed below: the integrand may fall steeply at 0
-    lengths = 1.5 * _BEYOND * near**2 * weights / np.sqrt(2.0 * np.pi)
-
-    def outside(quantile: float) -> float:
-        at = quantile + _BEYOND * near**3
-        mean = same[:, None] * at
-        inside = ndtr((quantile - mean) / apart) - ndtr((-quantile - mean) / apart)
-        entered = 2.0 * float((inside @ (lengths * np.exp(-0.5 * at**2))).sum())
-        return 2.0 * float(ndtr(-quantile)) + entered
-
-    low = normal_quantile(confidence)
-    high = normal_quantile(simultaneous_confidence(confidence, errors.size))
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if outside(middle) > 1.0 - confidence else (low, middle)
-    return high
