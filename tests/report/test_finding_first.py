@@ -5,6 +5,7 @@ import json
 import pytest
 
 import shuffledp as sdp
+from report.pages import elements_of
 from shuffledp.cli.main import main
 from shuffledp.core.errors import ParameterError
 from shuffledp.report import page_html, terminal_text
@@ -34,7 +35,7 @@ def test_both_intervals_are_drawn_and_one_is_spoken_of(make_result):
     result = make_result()
     figure = figure_of_estimates(result)
     for plot in (figure.drawing, figure.narrow):
-        kinds = [mark.attributes["class"] for mark in plot.marks]
+        kinds = [each.get("class") for each in elements_of(plot)]
         assert kinds.count("whisker") == kinds.count("outer") == 5
     lower, upper = result.estimates.population_lower, result.estimates.population_upper
     assert (lower < result.estimates.lower).all()

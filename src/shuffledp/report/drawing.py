@@ -1,7 +1,7 @@
 """Charts as static SVG: lines and bars, with the words and numbers that replace them.
 
-A drawing is a list of elements with their attributes; ``chart.html`` writes them down and escapes
-them. Colours are CSS variables, so that the style sheet's light and dark theme hold in charts too.
+A plot knows the places of its lines and bars, and ``chart.html`` draws them. Colours are CSS
+variables, so that the style sheet's light and dark theme hold in charts too.
 """
 
 import math
@@ -18,12 +18,10 @@ COLOURS = ("#1f77b4", "#c4621a", "#2f8f4e", "#c8414b", "#8a63c9", "#8c6d4f", "#c
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 3", "dashdot": "8 3 2 3"}
 
 # Pixels: size of a chart of lines, wide and for a phone; width of a character in a font of 13,
-# height of a line of text, whiskers, radius of a dot, and bars.
+# height of a line of text, and of bars.
 _WIDE, _NARROW = (880.0, 400.0), (340.0, 300.0)
 _CHARACTER = 7.2
 _LINE = 18.0
-_CAP = 4.0
-_DOT = 5.0
 _BAR, _SLIM_BAR, _MANY_BARS = 38.0, 26.0, 12
 
 _PAD = 0.04  # share of the axis beyond the data
@@ -32,14 +30,6 @@ _MOST_DECADES = 8  # with labels
 _LONGEST_NAME = 34
 
 Point = tuple[float, float]
-
-
-class Mark(NamedTuple):
-    """An element of SVG within the plot."""
-
-    tag: str
-    attributes: dict[str, object]
-    title: str = ""
 
 
 class Tick(NamedTuple):
@@ -118,14 +108,8 @@ def lines_figure(
     ends = (value for each in lines if each.band for side in each.band for value in side)
     xs = [value for each in lines for value in each.x]
     ys = [*(value for each in lines for value in each.y), *ends]
-    plots = [Plot((x, xs), (y, ys), size) for size in (_WIDE, _NARROW)]
-    for plot in plots:
-        for each in lines:
-            plot.add_band(each)
-        if here is not None:
-            plot.add_place(here)
-        for each in lines:
-            plot.add_line(each)
+    sizes = _WIDE, _NARROW
+    plots = [Plot((x, xs), (y, ys), size, lines=lines, here=here) for size in sizes]
     places = sorted({place for each in lines for place in each.x})
     columns = []
     for each in lines:
@@ -155,17 +139,12 @@ def bars_figure(
     """
     labels = [(place, isolated(each.label, _LONGEST_NAME)) for place, each in enumerate(bars)]
     ends = (end for each in bars for end in (each.interval or ()) + (each.population or ()))
-    half_longest = 0.5 * max((each.value for each in bars), default=0.0)
     values = [*([] if are_dots else [0.0]), *(each.value for each in bars), *ends]
     rows = Axis(limits=(len(bars) - 0.5, -0.5), labels=tuple(labels))
-    beside = [each.text for each in bars if each.value > half_longest]
     slim = _BAR if len(bars) <= _MANY_BARS else _SLIM_BAR
     sizes = ((_WIDE[0], slim), (_NARROW[0], slim + _LINE))
     heights = ((width, 70.0 + row * len(bars)) for width, row in sizes)
-    plots = [Plot((x, values), (rows, []), size, beside=beside) for size in heights]
-    for plot in plots:
-        for place, each in enumerate(bars):
-            plot.add_bar(place, each, is_dot=are_dots)
+    plots = [Plot((x, values), (rows, []), size, bars=bars, are_dots=are_dots) for size in heights]
     return Figure(name=name, drawing=plots[0], narrow=plots[1], description=description)
 
 
@@ -254,7 +233,7 @@ def _decade(exponent: int) -> tuple[float, str, str]:
 
 
 class Plot:
-    """Both axes of a chart with their values, and the marks drawn between them."""
+    """Both axes of a chart with their values, and the places of lines and bars between them."""
 
     def __init__(
         self,
@@ -262,9 +241,13 @@ class Plot:
         y: tuple[Axis, Sequence[float]],
         size: tuple[float, float],
         *,
-        beside: Sequence[str] = (),
+        lines: Sequence[Line] = (),
+        here: float | None = None,
+        bars: Sequence[Bar] = (),
+        are_dots: bool = False,
     ) -> None:
         (self.width, self.height), self.top = size, 8.0
+        self.lines, self.here, self.bars, self.are_dots = lines, here, bars, are_dots
         #: Rows of a narrow chart have their labels above the bars.
         self.is_stacked = bool(y[0].labels) and self.width < _WIDE[0]
         self.bottom = self.height - (_LINE + 6.0) - (_LINE + 4.0) * bool(x[0].title)
@@ -272,11 +255,10 @@ class Plot:
         self.y_ticks = list(self.y.ticks(7))
         labels = [] if self.is_stacked else self.y_ticks
         left = max(map(_tick_width, labels), default=8.0) + 12.0 + _LINE * bool(y[0].title)
-        right = max(map(_text_width, beside), default=8.0) + 8.0
-        self.x = _Scale.of(*x, left, self.width - right)
+        half_longest = 0.5 * max((each.value for each in bars), default=0.0)
+        beside = (_text_width(each.text) for each in bars if each.value > half_longest)
+        self.x = _Scale.of(*x, left, self.width - max(beside, default=8.0) - 8.0)
         self.x_ticks = list(self._x_ticks())
-        self.marks: list[Mark] = []  # within the plot, which cuts them off
-        self.beside: list[tuple[float, float, str]] = []  # texts at the ends of bars
 
     def _x_ticks(self) -> Iterator[Tick]:
         """Yield the labels that fit below the plot."""
@@ -288,59 +270,34 @@ class Plot:
                 taken = tick.place + half + 6.0
                 yield tick
 
-    def _add(self, tag: str, kind: str, style: str, title: str = "", **attributes: object) -> None:
-        """Add an element, with its title."""
-        named = {name.replace("_", "-"): value for name, value in attributes.items()}
-        self.marks.append(Mark(tag, {"class": kind, **named, "style": style}, title))
-
-    def add_place(self, x: float) -> None:
-        """Add a dotted line from top to bottom."""
-        style, dashes, place = "stroke:var(--ink-soft)", DASHES["dot"], self.x(x)
-        ends = {"x1": place, "y1": self.bottom, "x2": place, "y2": self.top}
-        self._add("line", "here", style, stroke_dasharray=dashes, title="", **ends)
-
-    def add_band(self, line: Line) -> None:
-        """Add the band of a line: along its upper end, and back along its lower one."""
-        if line.band is not None:
-            lower, upper = line.band
-            places = [self.x(each) for each in line.x]
-            ends = [*map(self.y, upper), *map(self.y, reversed(lower))]
-            path = _path(list(zip([*places, *reversed(places)], ends, strict=True))) + "Z"
-            self._add("path", "band", f"fill:{line.colour};fill-opacity:0.18", d=path)
-
-    def add_line(self, line: Line) -> None:
-        """Add a line and, unless there are many, its points with their numbers."""
-        points = [(self.x(x), self.y(y)) for x, y in zip(line.x, line.y, strict=False)]
+    def _points(self, line: Line) -> list[Point]:
+        """Return the places of a line; the ends of a level, which crosses the plot."""
         if not line.x:
-            points = [(end, self.y(line.y[0])) for end in (self.x.first, self.x.last)]
-        style, dashes = f"stroke:{line.colour};stroke-width:{line.width}", line.dashes or None
-        self._add("path", "trace", style, d=_path(points), fill="none", stroke_dasharray=dashes)
+            return [(end, self.y(line.y[0])) for end in (self.x.first, self.x.last)]
+        return [(self.x(x), self.y(y)) for x, y in zip(line.x, line.y, strict=False)]
+
+    def path(self, line: Line) -> str:
+        """Return the path of a line."""
+        return _path(self._points(line))
+
+    def band(self, line: Line) -> str:
+        """Return the path around a band: along its upper end, and back along its lower one."""
+        lower, upper = line.band or ((), ())
+        there = [(self.x(x), self.y(y)) for x, y in zip(line.x, upper, strict=True)]
+        back = [(self.x(x), self.y(y)) for x, y in zip(line.x, lower, strict=True)]
+        return _path([*there, *reversed(back)]) + "Z"
+
+    def points(self, line: Line) -> Iterator[tuple[float, float, str]]:
+        """Yield the points of a line with their numbers, unless there are many."""
         if len(line.x) <= _MOST_POINTS:
             name, unit = isolated(line.name, 60), self.x.axis.title
-            for (cx, cy), x, y in zip(points, line.x, line.y, strict=False):
-                title = f"{name}\n{x:,.6g} {unit}\n{_number(y)}"
-                self._add("circle", "point", f"fill:{line.colour}", title, cx=cx, cy=cy, r=2.5)
+            for place, x, y in zip(self._points(line), line.x, line.y, strict=False):
+                yield *place, f"{name}\n{x:,.6g} {unit}\n{_number(y)}"
 
-    def add_bar(self, row: int, bar: Bar, *, is_dot: bool = False) -> None:
-        """Add a bar, or a dot, with its whiskers and its text."""
-        zero, end = self.x(0.0), self.x(bar.value)
-        above, below = self.y(row - (0.0 if self.is_stacked else 0.31)), self.y(row + 0.31)
-        middle = round(0.5 * (above + below), 1)
-        size = {"width": round(abs(end - zero), 1), "height": round(below - above, 1)}
-        style = f"fill:{bar.colour}"
-        if not is_dot:
-            self._add("rect", "bar", style, bar.title, x=min(zero, end), y=above, **size)
-        thick_and_thin = ("whisker", bar.interval, _CAP, 2.5), ("outer", bar.population, 0.0, 1.0)
-        for kind, interval, cap, width in thick_and_thin:
-            if interval is not None:
-                low, high = map(self.x, interval)
-                caps = (f"M{each} {middle - cap}V{middle + cap}" for each in (low, high) if cap)
-                path, style = f"M{low} {middle}H{high}{''.join(caps)}", "stroke:var(--ink)"
-                self._add("path", kind, f"{style};stroke-width:{width}", d=path, fill="none")
-        if is_dot:
-            self._add("circle", "bar", style, bar.title, cx=end, cy=middle, r=_DOT)
-        if bar.text:
-            self.beside.append((end + 6.0, middle + 4.5, bar.text))
+    def rows(self) -> Iterator[tuple[Bar, float, float]]:
+        """Yield each bar with its upper and its lower side."""
+        for row, bar in enumerate(self.bars):
+            yield bar, self.y(row - (0.0 if self.is_stacked else 0.31)), self.y(row + 0.31)
 
 
 def _path(points: Sequence[Point]) -> str:

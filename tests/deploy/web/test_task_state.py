@@ -8,6 +8,7 @@ import pytest
 import shuffledp as sdp
 from deploy.make_vectors import make_task
 from deploy.roles import HIDDEN
+from report.pages import drawn, of_class
 from shuffledp.collection.questions.rounds import Search
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.web import task_state
@@ -125,8 +126,9 @@ def test_means_below_zero_are_drawn():
         for name, mean in (("north", -4.0), ("south", 3.0))
     ]
     figure = page_facts(state_of(records={3: stated}), TASK.start)["estimates"]["figure"]
-    north, south = (mark.attributes for mark in figure.drawing.marks if mark.tag == "rect")
-    assert north["x"] + north["width"] == pytest.approx(south["x"])  # both begin at 0
+    north, south = of_class(drawn(figure), "bar")
+    end = float(north.get("x")) + float(north.get("width"))
+    assert end == pytest.approx(float(south.get("x")))  # both begin at 0
 
 
 def test_results_are_named_with_intervals_and_over_time():
