@@ -17,10 +17,9 @@ from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE
 from shuffledp.core.bound import finite
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.report import wording
-from shuffledp.report.dummies import upper_in_json, without_dummies
-from shuffledp.report.formatting import brief, counted, rounded
+from shuffledp.report import dummies, wording
 from shuffledp.report.formatting import given as plain
+from shuffledp.report.formatting import rounded
 
 _MOST_CODES = 10_000_000  # which take a minute to write, and half a gigabyte
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
@@ -281,37 +280,11 @@ def say_task(made: "sdp.deploy.Task", path: Path) -> None:
 def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     """Return the information for participants, computed here."""
     from shuffledp.deploy.messages import report_size
+    from shuffledp.report.page import rendered_rows
 
-    found, law = made.guarantee(), made.dummies
-    facts = [("task", re.sub(r"\s+", " ", made.info)), *made.asked.facts()]
-    if made.asked.search:
-        which = f"{made.round} of {made.asked.question.num_rounds}"
-        facts.append(("round", f"{which}; the promise is for all of them together"))
-    honest = "" if made.adds_dummies else f", of which {made.num_honest:,} count"
-    facts.append(("least batch", counted(made.min_batch, "report") + honest))
-    if law is not None:
-        number = made.asked.num_answers * law.mean
-        added = f"added by the shuffler: about {number:,.0f} reports of nobody"
-        if made.num_slots > 1:
-            added = f"{brief(number)} reports of nobody that each device sends on average, and "
-            added += f"{made.num_slots - 1:,} at most"
-        facts.append(("dummies", f"{law}, {added}"))
-    proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {made.delta}, proved; "
-    proved += f"promised {made.epsilon}{', whoever else lies' * made.adds_dummies}"
-    facts.append(("with a shuffler", proved))
-    if law is not None:
-        facts.append(("without dummies", without_dummies(made.without_dummies())))
-    profile = made.asked.randomizer.profile
-    facts.append(("no shuffler", wording.without_shuffler_line(profile, rounds=made.asked.rounds)))
-    if made.seal != "x25519":
-        size = f"{report_size(*made.sizes):,} bytes a report"
-        facts.append(("seal", f"{made.seal}: X25519 and ML-KEM-768, {size}"))
-    return [
-        *facts,
-        ("shuffler", made.shuffler_url),
-        ("analyzer", made.analyzer_url),
-        ("operator", made.operator_key.hex()),
-    ]
+    info, size = re.sub(r"\s+", " ", made.info), report_size(*made.sizes)
+    how: Any = {"info": info, "upload_bytes": size, "wording": wording, "dummies": dummies}
+    return rendered_rows("task.txt", made=made, **how)
 
 
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")
@@ -334,6 +307,7 @@ def collect(
     require_service()
     from shuffledp.deploy.remote import collect_results
     from shuffledp.deploy.servers.settings import read_task, signing_key
+    from shuffledp.report.page import rendered_rows
 
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
@@ -343,34 +317,6 @@ def collect(
         )
     if console.print_json({"batch": number, **record}):
         return
-    epsilon, budget = record["guarantee"]["epsilon"]["upper"], record["parameters"]["budget"]
-    by, loss, rounds = record["collected_by"], record["epsilon0"], made.asked.rounds
-    alone = wording.TOGETHER
-    if loss is not None:
-        alone = f"epsilon{'0' * (rounds == 1)} = {rounded(loss * rounds, up=True)}"
-    facts = [
-        ("batch", f"{number}, {record['num_users']:,} reports"),
-        ("honest", f"{record['parameters']['num_honest']:,} hide each other, says the analyzer"),
-        ("epsilon", f"{rounded(epsilon, up=True)} (proved upper bound)"),
-        ("delta", made.delta),
-        *([] if made.dummies is None else _added(made, record)),
-        ("no shuffler", alone),
-        ("true answers", wording.true_answers(by, is_bare=loss is None)),
-    ]
-    if budget is not None:
-        left, whole = (rounded(budget[each], up=False) for each in ("left", "epsilon"))
-        text = f"epsilon {left} of {whole} left at delta = {budget['delta']:g}"
-        facts.append(("budget", f"{text}; spent under {budget['spent_under'][:16]}"))
-    facts.extend(wording.finding_rows(record))
+    how: Any = {"rounds": made.asked.rounds, "wording": wording, "dummies": dummies}
+    facts = rendered_rows("collected.txt", made=made, number=number, record=record, **how)
     console.print_facts([*facts, ("report", str(out / REPORT_FILE))])
-
-
-def _added(made: "sdp.deploy.Task", record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the number of dummies of a batch, and epsilon without them."""
-    found = upper_in_json(record["without_dummies"]["epsilon"])
-    without = "no epsilon holds" if found is None else f"epsilon <= {brief(found)}"
-    none = "devices send none" if made.num_slots > 1 else "adds none, which nobody else can check"
-    return [
-        ("dummies", f"{record['num_dummies']:,} by the law {made.dummies}, says the shuffler"),
-        ("without dummies", f"{without} if it shuffles and {none}"),
-    ]
