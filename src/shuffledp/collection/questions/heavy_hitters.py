@@ -14,16 +14,7 @@ from typing import Any, ClassVar, Self, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.collection.questions import question
-from shuffledp.collection.questions.prefixes import (
-    codes,
-    endings,
-    extensions,
-    num_bytes,
-    shown,
-    whole_text,
-    widest,
-)
+from shuffledp.collection.questions import prefixes, question
 from shuffledp.collection.questions.rounds import DrawnRound, OneRound, Search
 from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
@@ -143,14 +134,15 @@ class HeavyHitters(question.Shares):
             raise ParameterError("bits is missing: devices need it; give bits = 4, 8, 12 or 16")
         if len(search.done) >= self.num_rounds:
             raise ParameterError(f"the search has {self.num_rounds} rounds, and all are done")
-        prefixes, size = list(map(bytes.fromhex, search.left)), (self._depth + 1) // 2
-        if not 1 <= len(prefixes) <= self.most or {size} != set(map(len, prefixes)):
+        left, size = list(map(bytes.fromhex, search.left)), (self._depth + 1) // 2
+        if not 1 <= len(left) <= self.most or {size} != set(map(len, left)):
             raise ParameterError(
-                f"left has {len(prefixes):,} prefixes, not 1 to most = {self.most:,} of {size} "
+                f"left has {len(left):,} prefixes, not 1 to most = {self.most:,} of {size} "
                 "bytes: take those of the last result"
             )
-        longer = extensions(prefixes, self._depth, 1)  # ValueError for bytes that are not UTF-8
-        if not any(num_bytes(each) <= self.max_bytes for each in longer.tolist()):
+        # ValueError for bytes that are not UTF-8.
+        longer = prefixes.extensions(left, self._depth, 1)
+        if not any(prefixes.num_bytes(each) <= self.max_bytes for each in longer.tolist()):
             raise ParameterError(
                 f"left has no beginning of a text of up to max_bytes = {self.max_bytes} bytes: "
                 "take the prefixes of the last result"
@@ -166,7 +158,7 @@ class HeavyHitters(question.Shares):
     @property
     def _fitting(self) -> list[int]:
         """Steps for which rounds have few enough bins."""
-        return [each for each in STEPS if self.most * widest(each // 4) < MOST_BINS]
+        return [each for each in STEPS if self.most * prefixes.widest(each // 4) < MOST_BINS]
 
     def variants(self, *, with_dummies: bool) -> tuple[Self, ...]:
         """Return the questions that a plan compares, one for each step."""
@@ -176,14 +168,16 @@ class HeavyHitters(question.Shares):
     @property
     def num_bins(self) -> int:
         """Number of bins of every round, with "other" as the last; some may stay unused."""
-        return self.most * widest((self.bits or 4) // 4) + 1
+        return self.most * prefixes.widest((self.bits or 4) // 4) + 1
 
     @property
     def steps(self) -> tuple[int, ...]:
         """Half bytes added to prefixes in each round; the first round extends only one prefix."""
         step, left = (self.bits or 4) // 4, 2 * self.max_bytes
         fitting = (
-            each for each in range(4, 0, -1) if len(endings(b"", False, each)) < self.num_bins
+            each
+            for each in range(4, 0, -1)
+            if len(prefixes.endings(b"", False, each)) < self.num_bins
         )
         found = [min(next(fitting), left)]
         while (rest := left - sum(found)) > 0:
@@ -210,8 +204,8 @@ class HeavyHitters(question.Shares):
 
         Without prefixes that no text of the asked length has: at least one text is left of each.
         """
-        bins = extensions(left, sum(self.steps[:number]), self.steps[number])
-        return bins[[num_bytes(each) <= self.max_bytes for each in bins.tolist()]]
+        bins = prefixes.extensions(left, sum(self.steps[:number]), self.steps[number])
+        return bins[[prefixes.num_bytes(each) <= self.max_bytes for each in bins.tolist()]]
 
     def round_codes(
         self, texts: NDArray[np.bytes_], turns: NDArray[np.integer[Any]] | None = None
@@ -219,7 +213,7 @@ class HeavyHitters(question.Shares):
         """Return values for a round of a search: bins, or "no part" for users with another turn."""
         left: Any = self.search and self.search.left
         bins = self.bins_of(map(bytes.fromhex, left), self.number)
-        found = codes(texts, bins, sum(self.steps[: self.number + 1]), self.num_bins)
+        found = prefixes.codes(texts, bins, sum(self.steps[: self.number + 1]), self.num_bins)
         return found if turns is None else np.where(turns == self.number, found, self.num_bins)
 
     def users_a_round(self, num_users: int, dummies: question.Laws = ()) -> int:
@@ -362,7 +356,10 @@ class HeavyHitters(question.Shares):
         whole = [each.ljust((depth + 1) // 2, b"\0") for each in left]  # arrays strip zeros
         return FoundTexts(
             **arrays,
-            texts=tuple(str(whole_text(each)) if is_over else shown(each, depth) for each in whole),
+            texts=tuple(
+                str(prefixes.whole_text(each)) if is_over else prefixes.shown(each, depth)
+                for each in whole
+            ),
             num_users=num_users,
             confidence=options.confidence,
             interval=estimates.interval,
