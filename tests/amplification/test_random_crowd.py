@@ -1,6 +1,8 @@
 """Expectations over a crowd's size, against the full law of it."""
 
 import math
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -79,6 +81,16 @@ def test_tail_mean_by_hand():
     assert crowd_delta(CrowdLaw(sizes=(5,), misses=(0.1,)), falling, 0.0) == 0.0
 
 
+@given(st.lists(st.tuples(*[st.floats(0.0, 1.0)] * 2), min_size=1, max_size=9), st.floats(0.0, 1.0))
+def test_tail_mean_is_not_below_the_exact_sum(levels, worst):
+    # Larger crowds miss more often, and hide better.
+    misses = sorted((miss for miss, _ in levels), reverse=True)
+    values = sorted(min(value, worst) for _, value in levels)
+    steps = zip([*map(Fraction, values), Fraction(worst)], pairwise([1, *misses, 0]), strict=True)
+    exact = sum(value * (Fraction(more) - Fraction(less)) for value, (more, less) in steps)
+    assert exact <= Fraction(tail_mean(values, misses, worst))
+
+
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5), st.floats(0.0, 1.0))
 def test_tail_mean_rises_with_misses(misses, shift):
     values = [0.1 * (i + 1) for i in range(len(misses))]
@@ -104,6 +116,7 @@ def test_targets_descend():
         ((0,), (0.1,), "sizes"),
         ((5,), (math.nan,), "outside"),
         ((5,), (1.5,), "outside"),
+        ((5,), (-0.1,), "outside"),
     ],
 )
 def test_refused(sizes, misses, match):

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from shuffledp.core.bound import Bound, Guarantee
-from shuffledp.core.errors import ParameterError, ShuffledpError
+from shuffledp.core.bound import Bound, Guarantee, reconciled_lower
+from shuffledp.core.errors import LowerEndWarning, ParameterError, ShuffledpError
 
 
 def bound(lower, upper):
@@ -72,6 +72,16 @@ def test_a_smaller_upper_end_cuts_the_lower_one():
         wide.at_most(math.nan)
 
 
+@pytest.mark.parametrize("upper", [0.0, 0.5])
+def test_ends_that_cross_by_rounding_meet_and_others_lose_the_lower_one(upper):
+    how = {"tolerance": 1e-6, "claim": "it"}
+    for lower in (None, 0.9 * upper, upper):
+        assert reconciled_lower(lower, upper, **how) == lower
+    assert reconciled_lower(upper * (1.0 + 0.9e-6) + 1e-301, upper, **how) == upper
+    with pytest.warns(LowerEndWarning, match="it gives at most"):
+        assert reconciled_lower(upper * (1.0 + 1.1e-6) + 1e-299, upper, **how) is None
+
+
 def test_each_assumption_is_stated_once():
     assert bound(None, 1.0).assuming("b", "a", "b").assumptions == ("a", "b")
 
@@ -84,8 +94,15 @@ def test_each_assumption_is_stated_once():
         ({"delta": bound(0.0, 0.5)}, "exactly one Bound"),
         ({"epsilon": 1.0}, "exactly one Bound"),
         ({"num_users": 0}, "num_users"),
+        ({"rounds": 0}, "rounds"),
     ],
 )
 def test_a_guarantee_that_cannot_be_is_refused(change, message):
     with pytest.raises(ParameterError, match=message):
         Guarantee(**{"epsilon": bound(0.5, 1.0), "delta": 1e-6, "num_users": 10} | change)
+
+
+def test_rounds_are_told_where_there_are_several():
+    for rounds in (1, 2):
+        one = Guarantee(epsilon=bound(0.5, 1.0), delta=1e-6, num_users=10, rounds=rounds)
+        assert one.to_json_dict().get("rounds", 1) == rounds

@@ -22,7 +22,7 @@ def test_delta0_must_be_a_probability_below_one(delta0):
         LocalProfile(epsilon0=1.0, delta0=delta0)
 
 
-@pytest.mark.parametrize("domain_size", [1, 0, -1, 2.0, "2"])
+@pytest.mark.parametrize("domain_size", [1, 0, -1, 2.0, "2", 10**15 + 1])
 def test_the_domain_has_two_values_at_least(domain_size):
     with pytest.raises(ParameterError, match="domain_size"):
         LocalProfile(epsilon0=1.0, domain_size=domain_size)
@@ -109,7 +109,7 @@ def test_epsilon0_must_be_a_finite_number_of_monitoring_profile(epsilon0):
 @pytest.mark.parametrize("value", [0, -1, 1.0, "1", None])
 def test_counts_are_whole_numbers_from_one(name, value):
     with pytest.raises(ParameterError, match=name):
-        profile(**{name: value})
+        profile(**{name: value}, sign_correlations=(Fraction(1),))
 
 
 @pytest.mark.parametrize("share", [Fraction(-1, 2**70), 1 + Fraction(1, 2**70), math.nan])
@@ -125,6 +125,7 @@ def test_the_uniform_share_is_a_probability(share):
         ((Fraction(1),) + (Fraction(0),) * 4, "at most max_changes = 3"),
         ((HALF, HALF), "give r_0 = 1"),
         ((Fraction(1), Fraction(1), Fraction(3, 2)), r"more in \[-1, 1\]"),
+        ((Fraction(1), Fraction(1), Fraction(-3, 2)), r"more in \[-1, 1\]"),
         ((Fraction(1), Fraction(-1, 2)), "exchange the two signs"),
     ],
 )

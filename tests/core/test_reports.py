@@ -3,6 +3,7 @@ import pytest
 
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import FingerprintError, ParameterError
+from shuffledp.core.reports import Sums
 from shuffledp.randomizers import Counts, Reports
 
 
@@ -53,6 +54,17 @@ def test_reports_need_an_axis_of_users():
         Reports(data=np.array(3), fingerprint="a")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [([np.inf, 0.0], "NaN or infinity"), ([np.nan, 0.0], "NaN or infinity"), ([0.0], "shape")],
+)
+@pytest.mark.parametrize("name", ["total", "total_of_squares"])
+def test_impossible_sums_are_refused(name, wrong, message):
+    sums = {"total": np.zeros(2), "total_of_squares": np.zeros(2)} | {name: np.array(wrong)}
+    with pytest.raises(ParameterError, match=message):
+        Sums(num_reports=1, fingerprint="a", **sums)
+
+
 LAPLACE, POISSON = DummyLaw.from_text("laplace:2.025:27"), DummyLaw.from_text("poisson:0.5")
 
 
@@ -89,6 +101,8 @@ class TestDummies:
     def test_users_are_some_of_the_reports(self, num_users):
         with pytest.raises(ParameterError, match="num_users"):
             counts([35, 40], num_reports=75).less_dummies(LAPLACE, num_users=num_users)
+        with pytest.raises(ParameterError, match="num_users"):  # who send a report for each law
+            counts([35, 40], num_reports=75).less_dummies(LAPLACE, LAPLACE, num_users=38)
 
     def test_more_than_the_tables_can_give_are_refused(self):
         with pytest.raises(ParameterError, match=r"num_dummies = 109 is not in \[0, 108\]"):

@@ -80,7 +80,7 @@ def test_with_dummies_the_holders_are_known():
 
 def test_the_share_that_is_found_is_the_least_one():
     law = BinLaw(P, Q, 1000)
-    rounds = [(law, Round(1000, 50, 80)), (law, Round(1000, 50, 90))]
+    rounds = [(law, Round(1000, 50, count)) for count in (80, 90, 90)]
     share = Discovery.of(rounds).found_share
 
     def failure(at):
@@ -108,7 +108,7 @@ def test_a_round_leaves_the_largest():
 def test_noise_is_told_apart_more_strictly_in_the_last_round():
     law = BinLaw(P, Q, 500)
     first, last = (least_count(law, 400, 20, is_last=each) for each in (False, True))
-    assert law.at_least(first) * 400 <= 20 / 8
+    assert law.at_least(first) * 400 <= 20 / 8 < law.at_least(first - 1) * 400
     assert law.at_least(last) * 400 <= 0.05
     assert last > first
 
@@ -150,4 +150,8 @@ def test_rounds_are_forced_together_and_a_share_despite_liars_is_larger():
     assert shares[0] == Discovery.of(rounds).found_share
     assert shares == sorted(shares)
     assert shares[1] > 1.2 * shares[0]
+    law, alone = rounds[0]
+    despite = share_despite(rounds[:1], 10)
+    harder = [law.at_least(alone.least_count + 10, share * despite) for share in (1.0, 0.999)]
+    assert harder[0] >= 0.95 > harder[1]
     assert math.isinf(shares[3])
