@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy.stats import binom, poisson
 
-from shuffledp.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
@@ -54,6 +55,14 @@ def test_the_binomial_law_is_the_worst_of_sums():
             assert binom.cdf(count, users, chance) <= poisson.cdf(count, mean) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("mean", [1.5, 4.0, 7.3, 60.0])
+def test_that_nobody_hides_the_victim_is_rounded_up(mean):
+    law = crowd_with_mean(mean, delta=1e-9)
+    miss = dict(zip(law.sizes, law.misses, strict=True))[2]
+    with mp.workdps(40):
+        assert mp.exp(-mpf(mean)) <= miss
+
+
 def test_too_small_a_crowd_hides_nobody():
     assert crowd_with_mean(0.99, delta=1e-6) is None
     assert displaced_epsilon(ONE, num_users=9, expected_crowd=0.5, delta=1e-6).method == "local"
@@ -71,11 +80,22 @@ def test_epsilon_falls_with_the_crowd_between_both_ends(profile):
     assert uppers[0] == pytest.approx(1.0, rel=1e-5)
     uniform = account_epsilon(profile, num_users=2_001, delta=1e-6)
     assert uppers[-1] == uniform.upper
+    few = {"num_users": 3, "delta": 1e-3}
+    nearly = displaced_epsilon(profile, expected_crowd=1.9, **few)
+    assert nearly.upper > account_epsilon(profile, **few).upper
     assert all(each.lower <= each.upper for each in found)
     assert all(each.assumptions[:4] == DISPLACEMENT_ASSUMPTIONS for each in found)
     # The random size costs little: some 4 % here.
     smaller = account_epsilon(profile, num_users=1_001, delta=1e-6).upper
     assert smaller <= uppers[3] <= 1.05 * smaller
+
+
+@pytest.mark.parametrize("mean", [1.0, 2.0, 3.0])
+def test_victims_whom_nobody_hides_count(mean):
+    delta = 0.05
+    epsilon = displaced_epsilon(ONE, num_users=5, expected_crowd=mean, delta=delta).upper
+    alone = [account_delta(ONE, num_users=1 + k, epsilon=epsilon).upper for k in range(5)]
+    assert binom.pmf(np.arange(5), 4, mean / 4.0) @ alone <= delta * (1.0 + 1e-9)
 
 
 def test_without_a_lower_end_and_with_delta_zero():

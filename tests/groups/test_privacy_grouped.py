@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 
 from oracles import enumeration, profiles
 from shuffledp.amplification.atom_law import atom_delta
@@ -229,7 +231,8 @@ def test_blocks_cover_everybody():
         blocks = n // size
         largest = -(-n // blocks)
         assert n // blocks == size
-        assert kappa <= math.exp(-theta * max(2 * largest - 3, 0))
+        with mp.workdps(40):
+            assert kappa <= mp.exp(-mpf(theta) * max(2 * largest - 3, 0))
         assert kappa > 0.0
 
 
@@ -290,7 +293,21 @@ def test_stated_blankets_are_used_and_their_accuracy_is_assumed():
         family=RandomizerFamily.OTHER,
         blanket=(BlanketAtom(mass=0.5, ratio0=1.0, ratio1=1.0),),
     )
-    assert grouped._thinning(nonsense, 1000, 0.01, "cayley")[0] == []
+    for wrong in (nonsense, replace(stated, delta0=1e-12)):
+        assert grouped._thinning(wrong, 1000, 0.01, "cayley")[0] == []
+
+
+def test_both_orders_of_a_stated_blanket_count():
+    # Of reports (0.5, 0.5) and (0.1, 0.9); close to uniform the number is that of the shuffle.
+    atoms = (
+        BlanketAtom(mass=0.1, ratio0=5.0, ratio1=1.0),
+        BlanketAtom(mass=0.5, ratio0=1.0, ratio1=1.8),
+    )
+    stated = LocalProfile(epsilon0=math.log(5.0), family=RandomizerFamily.OTHER, blanket=atoms)
+    uniform = account_epsilon(stated, num_users=1000, delta=1e-6)
+    found = grouped_epsilon(stated, num_users=1000, theta=1e-15, distance="cayley", delta=1e-6)
+    assert (found.method, uniform.method) == ("mallows-thinned", "stated-blanket")
+    assert found.upper == pytest.approx(uniform.upper, rel=1e-6)
 
 
 def test_approximate_randomizers_keep_their_local_guarantee():

@@ -168,6 +168,22 @@ def test_never_above_the_published_bound_and_monotone(r, share, epsilon0, alpha)
     assert bound >= reidentification_bound(**(asked | {"group_size": r + 5})) * (1.0 - 1e-13)
 
 
+@given(
+    r=st.integers(2, 400),
+    share=st.floats(0.0, 1.0),
+    epsilon0=st.floats(0.0, 20.0),
+    alpha=st.floats(0.0, 50.0),
+)
+def test_the_probability_is_rounded_up(r, share, epsilon0, alpha):
+    k = max(1, int(share * (r // 2)))
+    most = sum(math.comb(k, i) * math.comb(r - 2 * k, k - i) for i in range(k // 2 + 1, k + 1))
+    with mp.workdps(60):
+        odds = mpf(math.comb(r - k, k)) / most
+        exact = 1 / (1 + odds * mp.exp(-2 * k * mpf(epsilon0) - mpf(alpha)))
+        bound = reidentification_bound(group_size=r, subset_size=k, epsilon0=epsilon0, alpha=alpha)
+        assert exact <= bound <= exact * (1 + mpf(1e-10))
+
+
 def test_published_values():
     # floor((50 - 5)/5) = 9 sets; ours counts all sets of five.
     asked = {"group_size": 50, "subset_size": 5, "epsilon0": 0.1, "alpha": 1.0}
@@ -204,3 +220,5 @@ def test_bad_arguments_are_named_of_reidentification():
             reidentification_bound(**(good | {name: value}))
     with pytest.raises(OutOfRegimeError, match="group_size / 2"):
         reidentification_bound(**(good | {"subset_size": 6}))
+    with pytest.raises(OutOfRegimeError, match="group_size / 2"):
+        reidentification_bound(**(good | {"group_size": 3}))
