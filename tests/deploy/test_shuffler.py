@@ -135,3 +135,23 @@ def test_after_sealing_no_id_and_no_ciphertext_is_on_disk(tmp_path):
         forget(shuffler, 1)
     everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert not any(body[21:53] in everything for body in bodies)
+
+
+def test_what_a_full_disk_leaves_in_the_log_is_wiped_when_there_is_room(tmp_path, monkeypatch):
+    with shuffler_for(TASK, tmp_path, database=None) as shuffler:
+        body = b"".join(upload(TASK, b"\1", number=number) for number in range(3))
+        take(shuffler, body, at(0))
+        shuffler.closed(at(0))
+
+        def fail():
+            raise OutputError("cannot write shuffler.db: database or disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(shuffler._store, "wipe_log", fail)
+            assert [each.state for each in advance(shuffler, at(0, OVER))] == ["sealed"]
+            with pytest.raises(OutputError, match="full"):
+                shuffler.closed(at(0, OVER))
+        log = tmp_path / "shuffler.db-wal"
+        assert log.stat().st_size > 0
+        shuffler.closed(at(0, OVER))
+        assert log.stat().st_size == 0

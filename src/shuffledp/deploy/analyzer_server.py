@@ -171,7 +171,7 @@ def analyzer_service(
             ("GET", "/results"): index,
             ("GET", "/results/{number:number}/{name}"): file,
         }
-        works = [work, lambda: http.on_hangup(reload, watch)]
+        works = [work, watch.live, lambda: http.on_hangup(reload, watch)]
         app = http.application(endpoints, works, base=task.path, watch=watch)
         try:
             yield http.Service(app=app, task=task, watch=watch, settings=settings)

@@ -106,6 +106,7 @@ class Database(Columns, Keeper):
 
     def __init__(self, path: Path, layout: Layout, *, collection: bytes = b"") -> None:
         self._path, self._kind = path, layout.kind
+        self._is_wiped = False  # a process that was killed may have left a log
         with self._told():
             self._make_private(path, os.O_CREAT)
             for end in ("-wal", "-shm", "-journal"):  # new ones inherit the file's permissions
@@ -163,6 +164,18 @@ class Database(Columns, Keeper):
     def wipe_log(self) -> None:
         """Empty the log, which still has deleted rows that the tables have overwritten."""
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def wipe_soon(self) -> None:
+        """Empty the log, and leave it to `wipe_late` where a full disk forbids that."""
+        self._is_wiped = False
+        with suppress(OutputError):
+            self.wipe_late()
+
+    def wipe_late(self) -> None:
+        """Empty the log if `wipe_soon` failed, or was not called since the file was opened."""
+        if not self._is_wiped:
+            self.wipe_log()
+            self._is_wiped = True
 
     def rewrite(self) -> None:
         """Leave no trace of deleted rows in file and log, at the cost of writing the whole file.

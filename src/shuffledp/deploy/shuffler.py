@@ -287,6 +287,7 @@ class Shuffler(Keeper):
             return []
         self.note_time(now)
         self._drop_handed_out()
+        self._store.wipe_late()
         # One batch at a time, so that all stored reports of its epochs are its members.
         if not self._batches_in("closed"):
             num_over = self.task.nth_epoch(now - self._grace)
@@ -333,7 +334,7 @@ class Shuffler(Keeper):
             self._hold(Held(), number - 1)
             self._store.set_fact("epochs_closed", max(number, self._num_closed))
             added.drop_batch(self._store, number, first_epoch=min(epochs, default=number - 1))
-        self._store.wipe_log()
+        self._store.wipe_soon()
 
     def _drop_reports(self, epochs: Iterable[int]) -> None:
         """Delete the reports of epochs, with their ids."""
@@ -485,7 +486,7 @@ class Shuffler(Keeper):
             elif written.root:  # another process was faster: perhaps the batch is forgotten
                 change = "UPDATE batches SET root = ? WHERE number = ? AND state = 'fetched'"
                 self._store.change(change, (written.root, state.number))
-        self._store.wipe_log()
+        self._store.wipe_soon()
         return self.batch(state.number)
 
     def _hold(self, held: Held, epoch: int) -> None:
@@ -501,8 +502,7 @@ class Shuffler(Keeper):
         """Return the state of a batch; raise if there is none of that number."""
         columns = ", ".join(BatchState._fields)
         query = f"SELECT {columns} FROM batches WHERE number = ?"  # noqa: S608  # names of ours
-        rows = self._store.rows(query, (number,))
-        if not rows:
+        if not (rows := self._store.rows(query, (number,))):
             raise Fault.ANALYZER.error(f"there is no batch {number}: see /batches", Reason.UNKNOWN)
         return BatchState(*rows[0])
 

@@ -340,6 +340,7 @@ def shuffler_app(
         },
         [
             intake.run,
+            watch.live,
             lambda: _release_batches(shuffler, watch, now, tick_seconds),
             lambda: _prepare_epochs(shuffler, now, tick_seconds),
             *work,

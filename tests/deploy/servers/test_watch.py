@@ -76,7 +76,7 @@ def test_a_server_that_serves_nobody_any_more_is_not_ready(monkeypatch):
     monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     async def live():
-        app = http.application({}, watch=watch)
+        app = http.application({}, [watch.live])
         async with app.router.lifespan_context(app):
             await asyncio.sleep(0)
 

@@ -448,11 +448,6 @@ def application(
     on_failure = print_error if watch is None else watch.store_failed
     on_end = print_error if watch is None else watch.background_failed
 
-    async def live() -> None:
-        while watch is not None:
-            watch.lives()
-            await asyncio.sleep(1.0)
-
     async def refused(_: Request, error: Exception) -> Response:
         return refusal(error, on_failure)
 
@@ -465,7 +460,7 @@ def application(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        running = [asyncio.ensure_future(each()) for each in (live, *work)]
+        running = [asyncio.ensure_future(each()) for each in work]
         for each in running:
             each.add_done_callback(look)
         try:

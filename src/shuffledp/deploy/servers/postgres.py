@@ -83,8 +83,10 @@ class PostgresDatabase(Columns):
             self._is_leader = self.value("SELECT pg_try_advisory_lock(?)", self._locks[1:])
         return self._is_leader
 
-    def wipe_log(self) -> None:
+    def wipe_soon(self) -> None:
         """Do nothing: the log is the server's, and has dummies and held records; see the docs."""
+
+    wipe_late = wipe_soon
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return the number of rows that it changed."""

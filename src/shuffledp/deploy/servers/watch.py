@@ -5,6 +5,7 @@ closed lists, so that nothing about a report or a client can slip in: no id, no 
 except the line's own.
 """
 
+import asyncio
 import json
 import logging
 import sys
@@ -108,9 +109,11 @@ class Watch:
         self.problems: dict[str, str] = {}
         self._lived: float | None = None
 
-    def lives(self) -> None:
-        """Note a sign of life of the thread that serves requests."""
-        self._lived = time.monotonic()
+    async def live(self) -> None:
+        """Note that the thread that serves requests is alive, until cancelled."""
+        while True:
+            self._lived = time.monotonic()
+            await asyncio.sleep(1.0)
 
     def say(self, event: str, **fields: Any) -> None:
         """Write an event; raise for an event or a name that is not listed."""
