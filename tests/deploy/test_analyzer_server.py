@@ -60,7 +60,7 @@ def test_refused_batches_are_tried_again_when_settings_are_read_again(make, monk
     monkeypatch.setattr(http_server, "application", lambda _, work, **__: works.extend(work))
     monkeypatch.setattr(http_server, "on_hangup", lambda reload, watch: (reload, watch))
     with analyzer_service(lambda: settings):
-        reload, watch = works[1]()
+        reload, watch = works[-1]()
         watch.refused(5, BudgetError("spent"))
         reload()()
         assert watch.refusals == {}
@@ -73,7 +73,7 @@ def test_a_store_that_is_back_is_no_problem_any_more_without_a_new_batch(make, m
     )
     monkeypatch.setattr(serving, "_take", lambda *_: asyncio.sleep(0))
     with analyzer_service(lambda: settings), monkeypatch.context() as patch:
-        (_, (work, _)), watch = told[0][0], told[0][1]["watch"]
+        (_, (work, *_)), watch = told[0][0], told[0][1]["watch"]
         watch.shuffler_asked()
         reasons = []
 
