@@ -137,6 +137,7 @@ def test_other_and_missing(here, capsys):
     assert [row["value"] for row in first["estimates"]] == ["yes", "no", "other", "missing"]
     assert (first["num_users"], second["num_users"]) == (2003, 2001)
     assert "warning: Dropped: 2 rows without an answer" in captured.err
+    assert "; --missing category counts them as one more answer" in captured.err
     assert any("Dropped" in each for each in second["guarantee"]["assumptions"])
 
 

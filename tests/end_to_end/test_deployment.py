@@ -294,6 +294,8 @@ def test_settings_are_checked_name_by_name(answers, capsys):
     Path("task/other.toml").write_text(settings.replace('"analyzer/keys"', '"analyzer/kyes"'))
     assert main(["serve", "analyzer", "--config", "task/other.toml", "--check"]) == 2
     assert "analyzer/kyes: it is no folder" in capsys.readouterr().err
+    assert main(["serve", "analyzer", "--config", "task/shuffler.toml", "--check"]) == 2
+    assert "'analyzer_keys', which is none of the analyzer's" in capsys.readouterr().err
     read = ShufflerSettings.read(Path("task/shuffler.toml"))
     assert len(list(read.sealing_keys.glob("*.key"))) == 30
     assert main(["task", "create", "--epoch", "soon"]) == 2
@@ -302,7 +304,8 @@ def test_settings_are_checked_name_by_name(answers, capsys):
         assert main([*CREATE[:-1], "other", "--shuffler", address]) == 2
         assert "is not ADDRESS:PORT" in capsys.readouterr().err
         assert not Path("other").exists()  # with half of the keys
-    for url in ("ftp://a.example", "a.example", "https://", "https://a b", "https://a.example/?x"):
+    wrong = ("https://a:0", "https://a:99999", "https://:80", "https://[::1")
+    for url in ("ftp://a.example", "a.example", "https://", "https://a b", "https://a/?x", *wrong):
         assert main([*CREATE[:-1], "other", "--shuffler-url", url]) == 2
         assert f"--shuffler-url '{url}' is no URL" in capsys.readouterr().err
     assert main([*CREATE[:-1], "other", "--codes", "1e12"]) == 2
@@ -427,7 +430,7 @@ def test_without_servers_sending_and_collecting_end_with_one_line(answers, capsy
     assert main([*CREATE, "--shuffler", free_address(), "--analyzer", free_address()]) == 0
     assert main(["send", "task/task.bin", "answers.csv", "--column", "answer"]) == 2
     assert "no answer from the shuffler" in capsys.readouterr().err
-    assert main(["collect", "task", "--out", "results"]) == 2
+    assert main(["collect", "task/task.bin", "--out", "results"]) == 2
     assert "no answer from the analyzer" in capsys.readouterr().err
     assert not Path("results").exists()
 

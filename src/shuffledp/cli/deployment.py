@@ -5,6 +5,7 @@ import re
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -14,7 +15,7 @@ from shuffledp.cli import options as shared
 from shuffledp.cli.asked import QUESTION, Asked
 from shuffledp.cli.options import cli, options, require_service, taken
 from shuffledp.collection.dummies import protect_alone
-from shuffledp.collection.output import REPORT_FILE
+from shuffledp.collection.output import ESTIMATES_FILE, REPORT_FILE
 from shuffledp.core.bound import finite
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.report import dummies, wording
@@ -30,6 +31,15 @@ LISTEN = """
         [default: 127.0.0.1:8410]
     --analyzer ADDRESS:PORT  Address of the analyzer.  [default: 127.0.0.1:8420]
     """
+
+
+def _is_url(url: str) -> bool:
+    """Return True for a URL of a server, with a host and a port that clients can ask."""
+    try:
+        parts = urlsplit(url)
+        return bool(_URL.fullmatch(url) and parts.hostname and parts.port != 0)
+    except ValueError:  # of the port, or of an unclosed bracket
+        return False
 
 
 @cli.group()
@@ -112,7 +122,7 @@ def create(
         promise = _promised(asked, text, **promised)
     urls = {name: given[name] for name in ("shuffler_url", "analyzer_url") if given[name]}
     for name, url in urls.items():
-        if not _URL.fullmatch(url):
+        if not _is_url(url):
             what = f"--{name.replace('_', '-')} {url!r} is no URL"
             raise click.UsageError(f"{what}: write it like https://shuffler.example")
     made = create_task(
@@ -306,9 +316,10 @@ def collect(
     """
     require_service()
     from shuffledp.deploy.remote import collect_results
-    from shuffledp.deploy.servers.settings import read_task, signing_key
+    from shuffledp.deploy.servers.settings import folder_of, read_task, signing_key
     from shuffledp.report.page import rendered_rows
 
+    folder = folder_of(folder)
     made = read_task(folder / "task.bin")
     key = signing_key(folder / "operator.key")
     with console.new_folder(out, overwrite=overwrite) as new:
@@ -319,4 +330,5 @@ def collect(
         return
     how: Any = {"rounds": made.asked.rounds, "wording": wording, "dummies": dummies}
     facts = rendered_rows("collected.txt", made=made, number=number, record=record, **how)
-    console.print_facts([*facts, ("report", str(out / REPORT_FILE))])
+    files = {"estimates": ESTIMATES_FILE, "report": REPORT_FILE}.items()
+    console.print_facts([*facts, *((name, str(out / file)) for name, file in files)])

@@ -27,7 +27,12 @@ FAILED = 1
 INTERRUPTED = 128 + signal.SIGINT
 UNREAD = 128 + 13  # SIGPIPE, which Windows lacks
 TERMINATED = 128 + signal.SIGTERM
-_PRINTED = (errors.ColumnOrderWarning, errors.LowerEndWarning, errors.NotKeptWarning)
+_PRINTED = (
+    errors.ColumnOrderWarning,
+    errors.EmptyRowsWarning,
+    errors.LowerEndWarning,
+    errors.NotKeptWarning,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -201,8 +201,15 @@ def next_round(
     """
     require_service()
     from shuffledp.deploy.database import bytes_of
-    from shuffledp.deploy.servers.settings import codes_of, read_task, signing_key, write_task
+    from shuffledp.deploy.servers.settings import (
+        codes_of,
+        folder_of,
+        read_task,
+        signing_key,
+        write_task,
+    )
 
+    folder = folder_of(folder)
     given = {name: each for name, each in changed.items() if each is not None}
     last, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
     if out.exists():

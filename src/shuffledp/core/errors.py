@@ -55,6 +55,10 @@ class NotKeptWarning(UserWarning):
     """Compiled code cannot be kept for the next process, which will have to compile again."""
 
 
+class EmptyRowsWarning(UserWarning):
+    """A table ends in a row without any value, which counts as a user."""
+
+
 class ColumnOrderWarning(UserWarning):
     """Columns are read in an order that their names contradict."""
 

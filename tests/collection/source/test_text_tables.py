@@ -18,7 +18,7 @@ from collection.source.opened import (
 )
 from shuffledp.collection.source import tables
 from shuffledp.collection.source.tables import source_of_values
-from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.errors import DataError, DomainError, EmptyRowsWarning, ParameterError
 from shuffledp.core.labels import checked_domain
 
 TABLE = "id,answer,note\n1,yes,a;b\n2,no,c\n3,yes,\n"
@@ -202,6 +202,22 @@ def test_an_empty_line_of_several_columns_is_nobody(tmp_path):
         assert (column.num_users, column.num_missing) == (3, 0)
     with pytest.raises(DataError, match="1 row without an answer"):  # of one column, somebody's
         open_table(write(tmp_path / "b.csv", "answer\nyes\n\nno\n"), "answer")
+
+
+def test_rows_below_a_table_of_a_spreadsheet_are_warned_of(tmp_path):
+    for name, end in (("a.csv", ";;\r\n;;\r\n"), ("b.csv", ";;"), ("c.tsv", "\t\t\n")):
+        row = end[0].join(["1", "yes", "x"])
+        path = write(tmp_path / name, f"{end[0].join(['id', 'answer', 'z'])}\n{row}\n{row}\n{end}")
+        with pytest.warns(EmptyRowsWarning, match="ends in a row of separators alone"):
+            assert open_table(path, "answer", missing="category", domain=["yes", "no"])
+    for text in ("answer\nyes\nno\n\n", "answer,x\nyes,\nno,\n"):
+        assert open_table(write(tmp_path / "d.csv", text), "answer", missing="drop").num_users == 2
+
+
+def test_a_line_for_spreadsheets_is_explained(tmp_path):
+    path = write(tmp_path / "a.csv", "sep=;\nanswer;x\nyes;1\nno;2\n")
+    with pytest.raises(DataError, match="begins with 'sep=', a line for spreadsheets alone"):
+        open_table(path, "answer")
 
 
 # ---------------------------------------------------------------- texts for no answer

@@ -140,7 +140,7 @@ def _weighed(
 
 def cautions_of_missing(num_missing: int, num_users: int, *, has_category: bool) -> tuple[str, ...]:
     """Return the caution about rows that were left out, if any."""
-    hidden = "; to count them as one more answer (missing = category) hides it" * has_category
+    hidden = "; missing='category' counts them as one more answer, which hides it" * has_category
     dropped = (
         f"Dropped: {rows_text(num_missing)} without an answer. The guarantee covers the other "
         f"{num_users:,} users, and how many were dropped is not protected{hidden}."

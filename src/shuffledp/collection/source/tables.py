@@ -9,6 +9,7 @@ import difflib
 import gzip
 import io
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core import labels as spelt
 from shuffledp.core.display import value_note
-from shuffledp.core.errors import DataError, ParameterError
+from shuffledp.core.errors import DataError, EmptyRowsWarning, ParameterError
 from shuffledp.core.files import require_file
 from shuffledp.core.lazy import pl
 
@@ -339,6 +340,15 @@ def open_text(
         is_tsv = path.name.lower().endswith((".tsv", ".tsv.gz"))
         separator = "\t" if is_tsv else max(_SEPARATORS, key=partial(_num_fields, path, content))
     names = next(_records(path, content, separator), [])
+    if names and names[0].lower().startswith("sep="):
+        raise DataError(f"{origin} begins with 'sep=', a line for spreadsheets alone: delete it")
+    if _ends_empty(path, content, separator.encode()):
+        warnings.warn(
+            f"{origin} ends in a row of separators alone, as spreadsheets write them below a "
+            "table: each such row counts as a user without an answer; delete those of nobody",
+            EmptyRowsWarning,
+            stacklevel=2,
+        )
     if header and (repeated := [name for name in names if names.count(name) > 1]):
         what = f"{origin} has two columns called {repeated[0]!r}"
         raise DataError(f"{what}: name each of them in the first line, above the values")
@@ -422,6 +432,15 @@ def _has_empty_line(path: Path, content: bytes | None) -> bool:
         if (is_end[1:] & is_end[:-1]).any() or (is_end[2:] & is_return & is_end[:-2]).any():
             return True
     return False
+
+
+def _ends_empty(path: Path, content: bytes | None, separator: bytes) -> bool:
+    """Return True if the last line of the text is made of separators alone."""
+    with path.open("rb") if content is None else io.BytesIO(content) as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - _SAMPLE_BYTES))
+        last = file.read().rstrip(b"\r\n").rpartition(b"\n")[2]
+    return bool(last) and not last.strip(separator)
 
 
 def _num_fields(path: Path, content: bytes | None, separator: str) -> int:

@@ -72,9 +72,10 @@ class Settings:
         written, known = _written(path), {each.name: each for each in fields(cls)}
         for name, value in written.items():
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
+                near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
                 meant = f"; {near[0]!r} was perhaps meant" if near else ""
-                raise DataError(f"{path} has a setting {name!r}, which is not known{meant}")
+                whose = f"the {cls.__name__.removesuffix('Settings').lower()}'s"
+                raise DataError(f"{path} has a setting {name!r}, which is none of {whose}{meant}")
             written[name] = _typed(path, name, value, known[name].type)
         required = (name for name, each in known.items() if each.default is MISSING)
         if missing := [name for name in required if name not in written]:
@@ -194,6 +195,11 @@ def read_settings(path: Path) -> ShufflerSettings | AnalyzerSettings:
     if "identity_key" in _written(path):
         return AnalyzerSettings.read(path)
     return ShufflerSettings.read(path)
+
+
+def folder_of(path: Path) -> Path:
+    """Return a task's folder, which may be named by its task.bin."""
+    return path.parent if path.name == "task.bin" else path
 
 
 def _decoded(path: Path, decode: Callable[[bytes], _Decoded]) -> _Decoded:
