@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +73,15 @@ def test_monotone(profile):
     ]
     for ends in ([b.upper for b in bounds], [b.lower for b in bounds]):
         assert ends == sorted(ends, reverse=True)
+
+
+def test_nearly_monotone_where_higher_orders_matter():
+    """Each number holds; one far above those at smaller losses would be needlessly large."""
+    least = 1.0
+    for epsilon in np.linspace(0.2, 1.0, 21):
+        found = central_delta_upper(PREDRAWN, num_users=1_000, epsilon=float(epsilon))
+        assert found <= 1.5 * least
+        least = min(found, least)
 
 
 @pytest.mark.parametrize("make", ["sampled", "predrawn"])

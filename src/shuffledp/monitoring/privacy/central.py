@@ -212,6 +212,10 @@ def central_delta_upper(
         found = total(middle)
         best = min(best, found)
         low, high = (middle, high) if found > middle else (low, middle)
+    # The shift may grow so fast with smaller tails that larger ones cost less in all.
+    guess = max(low, high)
+    while (found := total(guess := 2.0 * guess)) < best:
+        best = found
     return best
 
 
