@@ -21,7 +21,7 @@ _STREAK = 4
 
 
 class Rates(NamedTuple):
-    """What p = e^epsilon0 and e = e^epsilon enter as; apart, because they may be close."""
+    """Differences of p = e^epsilon0, e = e^epsilon and 1, each given, because they may be close."""
 
     ratio_minus_one: float  # p - 1
     slope: float  # e - 1
