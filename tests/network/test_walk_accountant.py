@@ -67,12 +67,10 @@ def test_epsilon_is_that_of_the_worst_user(method, num_users):
     for graph, rounds in ((wheel(7), 3), (wheel(num_users), 6), (PENDANT, 5)):
         hiding = NetworkMixing(graph, positions=method).hiding(rounds)
         found = hiding.epsilon(ANY, delta=DELTA, with_lower=False).upper
-        weighings = hiding._weighings(ANY, {"delta": DELTA})
+        walk = network_hiding.Weighing(hiding.bounds, ANY, {"delta": DELTA}).walk
         for victim in range(min(graph.num_users, 7)):
-            users = np.array([victim])
-            weighed = min(
-                each.walk.epsilon(Weights(*each.bounds.weights(users)), DELTA) for each in weighings
-            )
+            weights = hiding.bounds.weights(np.array([victim]))
+            weighed = walk.epsilon(Weights(*weights), DELTA)
             overlaps = np.delete(hiding.bounds.low / hiding.bounds.high[victim], victim)
             overlaps = np.clip(overlaps * (1.0 - 1e-12), 0.0, 1.0)
             hidden = network_walk_epsilon(ANY, overlaps=overlaps, delta=DELTA).upper

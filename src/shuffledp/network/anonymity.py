@@ -109,7 +109,7 @@ class Hiding:
         self, profile: LocalProfile, share: float, **terms: Unpack[Terms]
     ) -> float:
         """Return an upper bound on epsilon for at least this share of the users, in (0, 1]."""
-        users = self._weighings(profile, terms)[-1].hidden_best(share)
+        users = Weighing(self.bounds, profile, terms).hidden_best(share)
         overlaps = np.clip(_low(self.bounds) / float(self.bounds.high[users].max()), 0.0, 1.0)
         found = network_walk_epsilon(profile, overlaps=overlaps, with_lower=False, **terms)
         if terms.get("dummies") is not None:
@@ -118,18 +118,13 @@ class Hiding:
 
     def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
         """Return True if a central target is proved for every user."""
-        for weighing in self._weighings(profile, terms):
-            if not weighing.unmet(weighing.hidden_best(1.0), epsilon).size:
-                return True
+        weighing = Weighing(self.bounds, profile, terms)
+        if not weighing.unmet(weighing.hidden_best(1.0), epsilon).size:
+            return True
         asked: dict[str, Any] = {**terms}
         delta: float = asked.pop("delta")
         asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
         return network_walk_delta(profile, epsilon=epsilon, scale=delta, **asked) <= delta
-
-    def _weighings(self, profile: LocalProfile, terms: Terms) -> "list[Weighing]":
-        """Return bounds on reports at places seen, where not all are, and on all reports."""
-        laws = (self.bounds,) if self.bounds.given is None else (self.bounds.given, self.bounds)
-        return [Weighing(bounds, profile, terms) for bounds in laws]
 
     def _weighed_epsilon(
         self, profile: LocalProfile, share: float, enough: float, terms: Terms
@@ -138,21 +133,17 @@ class Hiding:
 
         It does not if ``enough`` is as good as a trusted shuffler already.
         """
-        weighings, least = self._weighings(profile, terms), math.inf
-        if not terms["delta"] > 0.0 or enough <= (1.0 + _NEAR) * weighings[0].limit():
-            return least
-        for weighing in weighings:
-            # A second law is tried if it may gain a thousandth on the first.
-            known = enough if least == math.inf else least * (_WORTH_A_SECOND / _WORTH)
-            least = min(least, weighing.worst_epsilon(weighing.hidden_best(share), known))
-        return least
+        weighing = Weighing(self.bounds, profile, terms)
+        if not terms["delta"] > 0.0 or enough <= (1.0 + _NEAR) * weighing.limit():
+            return math.inf
+        return weighing.worst_epsilon(weighing.hidden_best(share), enough)
 
 
 # Relative accuracy with which the worst of many users is found.
 _SLACK = 1e-5
 
 # A smaller gain is not worth the search, a tenth of a second an evaluation.
-_WORTH, _WORTH_A_SECOND = 0.995, 0.999
+_WORTH = 0.995
 
 # Number of evaluations of delta after which the remaining users are accounted for together.
 _MOST_EVALUATIONS = 40

@@ -9,7 +9,7 @@ of P_i, perhaps unseen, which reveals less than if it were seen.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsIndex
 
@@ -201,11 +201,8 @@ class Exchange:
         else:
             how: Any = {"seen": self._seen, "on_progress": self._report}
             (bounds,) = exact_position_bounds(self._walk, [self.terms.rounds], **how)
-        found = Hiding.of(bounds)
-        if bounds.given is None:
-            return found
-        given = replace(Hiding.of(bounds.given), bounds=bounds)
-        return max(found, given, key=lambda each: float(each.overlaps.sum()))
+        compared = [each for each in (bounds, bounds.given) if each is not None]
+        return max(map(Hiding.of, compared), key=lambda each: float(each.overlaps.sum()))
 
     def delta_left(self, delta: float, epsilon: float = 0.0) -> float:
         """Return delta less what an overload may add at ``epsilon``; rounded down, possibly < 0.
