@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.kendall_places import displacement_law, place_law
 from oracles.mallows import DISTANCES
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.errors import ParameterError
 from shuffledp.groups import group_kernels as kernels
 from shuffledp.groups.exact_draws import LIBRARY_MARGIN
 from shuffledp.groups.mallows import (
     MallowsModel,
-    displacement_law,
     draw_lehmer_code,
     permutation_of_code,
     settle_entry,
+    target_place_law,
 )
 
 
@@ -119,16 +119,6 @@ def test_margins_exceed_the_errors_of_the_library():
             assert abs(math.exp(-u) - exact) <= exact * LIBRARY_MARGIN / 8
 
 
-def as_table(law, num_items, place):
-    """Return the probability of each item at a place."""
-    displacements, probabilities = law
-    table = np.zeros(num_items)
-    inside = (displacements + place >= 0) & (displacements + place < num_items)
-    assert probabilities[~inside].sum() == 0.0
-    table[displacements[inside] + place] = probabilities[inside]
-    return table
-
-
 @pytest.mark.parametrize("num_items", [1, 2, 3, 6])
 @pytest.mark.parametrize("theta", [0.0, 5e-324, 1e-12, 0.3, 1.0, 5.0, 50.0, math.inf])
 def test_laws_of_every_place_by_enumeration(num_items, theta):
@@ -138,21 +128,15 @@ def test_laws_of_every_place_by_enumeration(num_items, theta):
         expected[np.arange(num_items), pi] += math.exp(-theta * inversions) if inversions else 1.0
     expected /= expected[0].sum()
     for place in range(num_items):
-        found = as_table(displacement_law(num_items, theta, place), num_items, place)
+        found = place_law(num_items, theta, place)
         assert found == pytest.approx(expected[place], rel=1e-13, abs=1e-20)
-
-
-def test_places_far_from_the_ends_are_alike():
-    middle = displacement_law(20_000, 0.5, 10_000)
-    other = displacement_law(20_000, 0.5, 4_000)
-    assert (middle[0] == other[0]).all()
-    assert middle[1] == pytest.approx(other[1], rel=1e-9, abs=1e-22)
-    assert middle[1] == pytest.approx(middle[1][::-1], rel=1e-9, abs=1e-22)
+    model = MallowsModel(distance="kendall", num_items=num_items, theta=theta)
+    assert target_place_law(model) == pytest.approx(expected[0], rel=1e-13, abs=1e-20)
 
 
 def test_large_theta():
-    _, probabilities = displacement_law(100, 1e308, 50)
-    assert probabilities.max() == probabilities.sum() == 1.0
+    model = MallowsModel(distance="kendall", num_items=100, theta=1e308)
+    assert target_place_law(model).tolist() == np.eye(100)[0].tolist()
 
 
 def test_many_draws_have_this_mean():
@@ -163,8 +147,3 @@ def test_many_draws_have_this_mean():
     moved = [np.abs(model.sample(entropy) - np.arange(100_000)).mean() for _ in range(4)]
     steps, chances = displacement_law(100_000, 0.3, 50_000)
     assert np.mean(moved) == pytest.approx((np.abs(steps) * chances).sum(), rel=0.05)
-
-
-def test_too_much_work_is_refused():
-    with pytest.raises(ParameterError, match=r"need 1\.0e\+12 terms, above 5e\+08"):
-        displacement_law(2_000_000, 1e-9, 1_000_000)

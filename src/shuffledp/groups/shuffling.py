@@ -193,7 +193,7 @@ class GroupShuffling(_InMemory):
     def _concealment(self) -> Concealment:
         # All places have the same spread under Hamming and Cayley; under Kendall the ends have the
         # least (docs/results/leakage.md).
-        return Concealment(places=partial(target_place_law, self.shuffler.model, 0))
+        return Concealment(places=partial(target_place_law, self.shuffler.model))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

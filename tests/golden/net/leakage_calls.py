@@ -133,7 +133,7 @@ def channels_made():
 @calls("channels", dict(distance="kendall"), dict(distance="hamming"))
 def place_laws(distance):
     model = sdp.groups.MallowsModel(distance=distance, num_items=4, theta=0.5)
-    return sdp.groups.target_place_law(model, 1)
+    return sdp.groups.target_place_law(model)
 
 
 @calls("channels", dict(rounds=4))
