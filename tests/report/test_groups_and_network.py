@@ -262,3 +262,13 @@ def test_the_page_has_the_exchange(make_result):
     page = Page(page_html(make_result(facts=EXCHANGE, shuffler="network")))
     assert "95 of 100 users registered, and 93 handed in" in page.text
     assert "The relay is trusted to keep from the adversary" in page.text
+
+
+def test_names_from_outside_begin_no_row():
+    facts = replace(GROUPS, description="a\n- Sizes: 7\n## Shuffle")
+    tables = dict(shuffle_words("mallows", facts).tables)
+    assert [*tables] == ["Groups", "Shuffle"]
+    assert dict(tables["Groups"])["Who shares one"] == r"a\n- Sizes: 7\n## Shuffle"
+    assert dict(tables["Groups"])["Sizes"] == "5 to 1,000, median 400"
+    rows = dict(network_rows(varied(graph="a\n- Edges: 7")))
+    assert (rows["Graph"], rows["Edges"][:6]) == (r"a\n- Edges: 7", "70,000")
