@@ -35,20 +35,10 @@ def rotate(*, folder: Path) -> None:
     """
     require_service()
     from shuffledp.deploy.servers.settings import rotate as rotate_keys
+    from shuffledp.report.page import rendered_rows
 
-    made, key = rotate_keys(folder, time.time())
-    epochs, said = "each epoch to come had one", "one is to come already, or no epoch is"
-    new: list[str] = []
-    if key is not None:
-        said = f"number {key.number}, from epoch {key.first_epoch} on"
-        new += [f"analyzer/keys/{key.number}.key", "analyzer/keys.bin"]
-        new += ["shuffler/analyzer_keys.bin"]
-    if made:
-        epochs = f"{made[0]} to {made[-1]}"
-        new += ["shuffler/keys.bin", f"shuffler/keys: {len(made)} files"]
-    lines = [("keys of epochs", epochs), ("analyzer's key", said)]
-    lines += [(f"for the {name.partition('/')[0]}", str(folder / name)) for name in new]
-    console.print_facts(lines)
+    epochs, key = rotate_keys(folder, time.time())
+    console.print_facts(rendered_rows("keys.txt", epochs=epochs, key=key, folder=folder))
 
 
 @keys.command(epilog="Example: shuffledp keys destroy --epoch 3 --config task/shuffler.toml")
