@@ -9,10 +9,11 @@ import pytest
 from oracles import profiles
 from shuffledp import accounting
 from shuffledp.accounting.account import account
-from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.registry import RANDOMIZERS, make_randomizer
 
 KEYS = {"epsilon", "delta", "method", "source", "assumptions"}
@@ -136,6 +137,16 @@ def test_json_of_what_is_unknown_or_infinite():
     printed = Guarantee(epsilon=bound, delta=0.1, num_users=3).to_json_dict()
     assert printed["epsilon"] == {"lower": None, "upper": None}
     json.dumps(printed, allow_nan=False)
+
+
+def test_a_crowd_of_several_rounds_is_accounted_for_all_of_them():
+    once, thrice = (
+        guarantee_of_crowd(profiles.any_randomizer(1.0), 1000, delta=1e-6, rounds=rounds)
+        for rounds in (1, 3)
+    )
+    assert (once.rounds, thrice.rounds) == (1, 3)
+    assert once.epsilon_upper < thrice.epsilon_upper <= 3.0 * once.epsilon_upper
+    assert guarantee_of_crowd(LocalProfile(epsilon0=math.inf), 9, delta=0.5).upper == math.inf
 
 
 def test_exactly_one_of_epsilon_and_delta():

@@ -1,21 +1,31 @@
 """Dummies alone: (D1) against its references, and what local noise makes of it."""
 
 import math
+from dataclasses import replace
 from decimal import ROUND_UP, Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mpmath import mp, mpf
 from scipy import stats
 
+from oracles import profiles
 from shuffledp.amplification.dummies import (
     PairOfBins,
+    curve_epsilon,
     dummy_curve,
+    hidden_epsilon,
+    hidden_share,
     pair_of_bins,
     poisson_table,
 )
 from shuffledp.amplification.registry import account_delta, account_epsilon
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
+from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 BARE = LocalProfile(epsilon0=math.inf, family="k-rr", domain_size=16)
@@ -44,11 +54,27 @@ def test_the_mean_of_all_users_keeps_its_digits_in_any_decimal_context():
         assert poisson_table(0.04312345, 1000) == poisson_table(43.12345, 1)
 
 
+@pytest.mark.parametrize("mean", [0.01, 1.0, 43.0, 5_000.0])
+def test_a_poisson_table_leaves_out_no_more_than_is_charged(mean):
+    table = poisson_table(mean, 1)
+    start = next(i for i, each in enumerate(table) if each)
+    with mp.workdps(60):
+        above = mp.gammainc(len(table), 0, mean, regularized=True)
+        below = mp.gammainc(start, mean, regularized=True) if start else mpf(0)
+        # Numerators over 2^128 are rounded down, the rarest of them to 0.
+        assert above + below <= mpf(1e-38) + mpf(len(table)) / 2**128
+
+
 def test_epsilon_inverts_delta():
     delta = account_delta(BARE, num_users=7, epsilon=0.9, dummies=LAW).upper
     found = account_epsilon(BARE, num_users=7, delta=delta, dummies=LAW)
     assert found.lower == pytest.approx(0.9, rel=1e-6)
     assert found.upper == pytest.approx(0.9, rel=1e-6)
+    at = [
+        account_delta(BARE, num_users=7, epsilon=each, dummies=LAW)
+        for each in (found.lower, found.upper)
+    ]
+    assert at[0].lower > delta >= at[1].upper
 
 
 def test_bare_values_have_no_epsilon_without_dummies():
@@ -146,6 +172,32 @@ def test_a_table_of_one_number_hides_nothing():
     assert (found.lower, found.upper) == (pytest.approx(1.0), 1.0)
 
 
+@given(table=st.lists(st.integers(1, 2**64), min_size=3, max_size=9))
+def test_no_finite_loss_is_above_the_highest(table):
+    ratios = [Fraction(one, other) for one, other in pairwise(table)]
+    with mp.workdps(60):
+        spread = max(ratios) / min(ratios)
+        exact = mp.log(mpf(spread.numerator) / spread.denominator)
+        assert exact <= PairOfBins(table).highest <= exact * (1 + mpf(1e-14)) + mpf(1e-14)
+
+
+@given(epsilon0=st.floats(1e-3, 200.0), part=st.floats(1e-9, 0.999), size=st.integers(2, 10**6))
+def test_what_local_noise_leaves_errs_outward(epsilon0, part, size):
+    epsilon = part * epsilon0
+    found = hidden_epsilon(epsilon0, epsilon)
+    with mp.workdps(120):
+        likelihood, e = mp.exp(mpf(epsilon0)), mp.exp(mpf(epsilon))
+        exact = mp.log((e * likelihood - 1) / (likelihood - e))
+        assert exact - mpf(1e-11) <= found <= exact
+        for profile, apart in (
+            (profiles.any_randomizer(epsilon0), likelihood + 1),
+            (profiles.k_rr(epsilon0, size), likelihood + size - 1),
+            (replace(profiles.k_rr(epsilon0, size), delta0=1e-9), likelihood + 1),
+        ):
+            share = (likelihood - e) / apart
+            assert share <= hidden_share(profile, epsilon) <= share * (1 + mpf(1e-10))
+
+
 @pytest.mark.parametrize(
     "wrong", [{"epsilon": math.nan}, {"epsilon": -1.0}, {"epsilon": math.inf}, {"num_users": 0}]
 )
@@ -155,6 +207,15 @@ def test_arguments_are_checked(wrong):
     many = DummyLaw.from_text("poisson:5.0")
     with pytest.raises(ParameterError, match="dummies"):
         account_delta(BARE, epsilon=1.0, num_users=10**7, dummies=many)
+
+
+def test_what_is_not_known_proves_no_lower_end():
+    # Reports of some other randomizer may agree; and beyond 40 only D(40) is known.
+    other = LocalProfile(epsilon0=math.inf, family="other")
+    assert account_delta(other, num_users=1, epsilon=0.5, dummies=LAW).lower is None
+    assert account_delta(BARE, num_users=1, epsilon=0.5, dummies=LAW).lower > 0.0
+    rare = dummy_curve(DummyLaw.from_text("poisson:5.0"), BARE, 1)
+    assert curve_epsilon(rare, 1e-30) == Enclosure(0.0, math.inf)
 
 
 def test_a_named_method_is_one_without_dummies():
@@ -172,3 +233,7 @@ def test_reports_that_may_reveal_all_are_left_to_the_dummies():
         revealed = chance * pair_of_bins(law, 1).enclose(epsilon).upper
         found = dummy_curve(law, hazy, 1).forward(epsilon).upper
         assert found / (kept + revealed) == pytest.approx(1.0, rel=1e-9)
+    # Beyond epsilon0, too, where only those reports are left.
+    asked = {"num_users": 1, "dummies": DummyLaw.from_text("laplace:1.0:14")}
+    delta = account_delta(hazy, epsilon=1.5, **asked).upper
+    assert account_epsilon(hazy, delta=delta, **asked).upper == pytest.approx(1.5, rel=1e-6)

@@ -2,10 +2,13 @@
 
 import itertools
 import math
+import re
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom, poisson
 
 from graph_families import complete_graph
 from network.walks import position_distribution
@@ -69,6 +72,37 @@ def exact_delta(laws, epsilon0, epsilon, silent=()):
                 )
                 worst = max(worst, loss)
     return worst
+
+
+@pytest.mark.parametrize(
+    ("facts", "said", "num_confirmed"),
+    [
+        ({}, None, 6),
+        ({"num_reports": 7}, "1 reports more than users", 6),
+        ({"num_reports": 5}, "1 reports are missing, more than the 0 users", 6),
+        ({"num_reports": 5, "protocol": "single"}, None, 6),
+        ({"short_since": (3, 2)}, "2 users report .* missing, since round 2", 4),
+        ({"num_contradicting": 1}, "showed 1 users another record", 5),
+    ],
+)
+def test_each_doubt_is_told(make_collection, facts, said, num_confirmed):
+    terms = make_collection(protocol=facts.pop("protocol", "all")).terms
+    arrived = replace(everything(range(6)), **facts)
+    found = arrived.doubts(terms, 6, np.empty(0))
+    assert [bool(re.search(said or "", each)) for each in found] == [True] * (said is not None)
+    assert arrived.num_confirmed == num_confirmed
+
+
+def test_who_handed_in_nothing_may_have_held_so_many(make_collection):
+    # The last number that chance explains: 20 reports are at a user with probability 0.1 each.
+    terms, kept = make_collection().terms, np.array([2.0])
+    allowed = [
+        missing
+        for missing in range(1, 21)
+        if not replace(everything(range(20)), num_reports=20 - missing).doubts(terms, 20, kept)
+    ]
+    assert allowed == list(range(1, allowed[-1] + 1))
+    assert binom.sf(allowed[-1], 20, 0.1) < 1e-9 < poisson.sf(allowed[-1] - 1, 2.0)
 
 
 KITE = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])

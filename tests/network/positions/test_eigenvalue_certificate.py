@@ -9,7 +9,7 @@ from graph_families import adjacency, complete_graph, cycle_graph, star_graph
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import PrecisionError
 from shuffledp.network.graph import Graph
-from shuffledp.network.positions.spectrum import Deflation, certified_norm, deflate
+from shuffledp.network.positions.spectrum import Deflation, _defect, certified_norm, deflate
 
 # Below a thousand certificates.
 FALSE_POSITIVE_RATE = 1e-9  # 1,000 certificates
@@ -181,7 +181,22 @@ def test_the_deflated_matrix_is_within_the_deviation(noise, laziness):
         assert deflation.deviation <= 2.0 * np.sqrt(count) * away + 1e-12
         moved = np.linalg.norm(root[:, None] * deflation.eigenfunctions - psi, 2)
         assert moved <= deflation.defect < 1e-12
+        # P phi_k - theta_k phi_k is computed, up to 2 eta from P psi_k - theta_k psi_k.
+        assert deflation.residual >= 2.0 * deflation.defect
         assert (np.diff(np.abs(deflation.eigenvalues)) <= 0.0).all()
+
+
+def test_functions_with_a_mean_are_within_the_defect_too():
+    generator = Entropy.from_seed(62).generator()
+    for _ in range(40):
+        graph = random_graph(generator, int(generator.integers(3, 12)))
+        pi = graph.stationary_law()
+        root, count = np.sqrt(pi)[:, None], int(generator.integers(1, 3))
+        noise = generator.standard_normal((graph.num_users, count))
+        columns, _ = np.linalg.qr(np.hstack([root, noise]))
+        functions = columns[:, 1:] / root + 0.001 * noise + 0.03
+        _, psi = polar_factor(graph, functions)
+        assert np.linalg.norm(root * functions - psi, 2) <= _defect(pi, functions)[0]
 
 
 def test_repeated_functions_are_replaced_and_nan_is_refused():
