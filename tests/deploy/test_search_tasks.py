@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import shuffledp as sdp
 from deploy.make_vectors import ANALYZER_KEY, make_task
@@ -77,6 +78,13 @@ def searched(*, num_liars=0):
 def search():
     """A search among honest devices."""
     return searched()
+
+
+def test_noise_alone_rarely_reaches_the_least_count_of_the_last_round(search):
+    _, result = search[1][-1]
+    last = result["discovery"]["rounds"][-1]
+    _, q = FIRST.asked.randomizer.base.support_probabilities
+    assert binom.sf(last["least_count"] - 1, last["num_users"], q) * last["num_bins"] <= 0.05
 
 
 def test_liars_who_take_part_in_every_round_force_a_text_with_few(search):
