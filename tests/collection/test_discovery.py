@@ -19,6 +19,7 @@ from scipy.stats import binom
 
 import shuffledp as sdp
 from shuffledp.amplification.registry import account_delta
+from shuffledp.collection import discovery
 from shuffledp.collection.discovery import discover
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.questions.rounds import OneRound
@@ -83,6 +84,24 @@ def test_rounds_of_a_simulation_draw_words_of_their_own(plan):
     discover(plan, column, whole, gather, EstimateOptions())
     assert len(begun) > 1
     assert len(set(begun)) == len(begun)
+
+
+def test_users_and_dummies_of_all_rounds_are_released(among_dummies, monkeypatch):
+    monkeypatch.setattr(discovery, "_BLOCK", NUM_USERS - 1)  # the last user is a block alone
+    column = among_dummies.question.read(source_of_values("text", ["ab"] * NUM_USERS))
+    entropy, done = sdp.Entropy.from_seed(1), []
+
+    def gather(*values, **how):
+        done.append(
+            collect(among_dummies.randomizer, *values, dummies=among_dummies.dummies, **how)
+        )
+        return done[-1]
+
+    *_, released = discover(among_dummies, column, entropy, gather, EstimateOptions())
+    rounds = among_dummies.question.num_rounds
+    assert [each.num_reports for each in done] == [NUM_USERS] * rounds
+    dummies = sum(each.num_dummies for each in done)
+    assert released == (NUM_USERS * rounds, dummies, NUM_USERS)
 
 
 # ---------------------------------------------------------------- found, and not found
@@ -150,6 +169,12 @@ def test_standard_errors_are_those_of_all_users(plan):
     # A deviation of 60 is off by a third with a probability below 1e-3; seeds are fixed.
     assert 0.7 < estimates.std() / errors.mean() < 1.3
     assert abs(estimates.mean() - 0.5) < 5.0 * errors.mean() / math.sqrt(60)
+    # Of the last round's users, drawn from all, and of their randomizers.
+    users = found_in(plan, texts, 0)[1].discovery.rounds[-1].num_users
+    drawn = 0.25 / users * (NUM_USERS - users) / (NUM_USERS - 1)
+    p, q = plan.randomizer.support_probabilities
+    noise = 0.5 * (p * (1.0 - p) + q * (1.0 - q)) / (users * (p - q) ** 2)
+    assert errors.mean() == pytest.approx(math.sqrt(drawn + noise), rel=0.05)
 
 
 def with_errors(plan, texts, seed):

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -110,6 +111,17 @@ def test_a_delta_above_the_chance_of_being_drawn_needs_no_epsilon():
         drawn.epsilon(math.nan)
 
 
+def test_one_drawn_of_ten_is_known_at_each_end():
+    # A report of binary randomized response that is the victim's with probability 0.1: then
+    # delta(0) = 0.1 (L - 1)/(L + 1), above the delta that is asked for.
+    likelihood = math.exp(5.0)
+    drawn = ShuffledRelease(profile=profiles.k_rr(5.0, 2), num_users=1, sampled_from=10)
+    assert 0.07 < 0.1 * (likelihood - 1.0) / (likelihood + 1.0) <= drawn.delta(0.0).upper
+    found = drawn.epsilon(0.07)
+    assert drawn.delta(found.lower).lower > 0.07 >= drawn.delta(found.upper).upper * (1 - 1e-9)
+    assert 0.0 < found.lower < found.upper
+
+
 def test_without_a_known_attack_there_is_no_lower_end():
     unary = profiles.symmetric_unary(1.0)
     drawn = ShuffledRelease(profile=unary, num_users=10, sampled_from=100)
@@ -166,11 +178,14 @@ def test_dummies_go_with_a_release_and_say_so():
 
 def test_failure_is_the_chance_of_an_infinite_loss_of_bare_values():
     release = bare("laplace:2.0:27")
-    atom = release.dummies.table[0] / 2**64
-    assert release.failure == pytest.approx(2 * atom - atom * atom, rel=1e-12)
+    for text in ("laplace:2.0:27", "laplace:3.0:9", "gaussian:2.0:5", "gaussian:3.0:9"):
+        atom = Fraction(bare(text).dummies.table[0], 2**64)
+        exact = 2 * atom - atom * atom
+        assert exact <= Fraction(bare(text).failure) <= exact * (1 + Fraction(1, 10**12))
     assert release.highest == pytest.approx(1.0, rel=1e-6)
     assert bare("poisson:40.0").failure == 0.0
-    assert bare("laplace:2.0:27", participation=0.5).failure == 0.0
+    for how in ({"participation": 0.5}, {"sampled_from": 2}):  # dummies are not alone there
+        assert bare("laplace:2.0:27", **how).failure == 0.0
 
 
 @pytest.mark.parametrize("how", [{"participation": 0.5}, {"sampled_from": 2}, {}])

@@ -86,11 +86,13 @@ def exact_delta(laws, epsilon0, epsilon, silent=()):
     ],
 )
 def test_each_doubt_is_told(make_collection, facts, said, num_confirmed):
-    terms = make_collection(protocol=facts.pop("protocol", "all")).terms
-    arrived = replace(everything(range(6)), **facts)
+    collection = make_collection(protocol=facts.pop("protocol", "all"))
+    terms, arrived = collection.terms, replace(everything(range(6)), **facts)
     found = arrived.doubts(terms, 6, np.empty(0))
     assert [bool(re.search(said or "", each)) for each in found] == [True] * (said is not None)
     assert arrived.num_confirmed == num_confirmed
+    record = ExchangeRecord.of(terms, range(6), [[]] * terms.rounds)
+    assert Exchange(terms, collection.graph, record, arrived).can_hide is (said is None)
 
 
 def test_who_handed_in_nothing_may_have_held_so_many(make_collection):
