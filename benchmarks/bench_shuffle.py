@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shuffledp.collection.uniform_shuffler import ExternalShuffle, UniformShuffler
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.uniform_shuffler import UniformShuffler
 from shuffledp.core.entropy import Entropy
 
 PIECE_ROWS = 1_000_000

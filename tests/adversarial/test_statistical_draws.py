@@ -11,7 +11,7 @@ import pytest
 
 import shuffledp as sdp
 from golden.net import python_calls
-from shuffledp.collection.uniform_shuffler import ExternalShuffle
+from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.core.entropy import Entropy
 
 SOURCES = Path(sdp.__file__).parent

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.special import chdtrc, chdtri
 
-from shuffledp.collection.uniform_shuffler import ExternalShuffle, UniformShuffler, assign_buckets
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.uniform_shuffler import UniformShuffler, assign_buckets
 from shuffledp.core.entropy import Entropy
 
 # For the whole module; each of the tests takes an equal share.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from numpy.typing import DTypeLike
 
 from shuffledp.accounting.guarantees import guarantee_for
-from shuffledp.collection.uniform_shuffler import ExternalShuffle, InMemoryShuffle
+from shuffledp.collection.external_shuffle import ExternalShuffle
+from shuffledp.collection.uniform_shuffler import InMemoryShuffle
 from shuffledp.composition.composition import Composable
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.arrays import Floats

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shuffledp.collection.uniform_shuffler import ExternalShuffle
+from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
 
@@ -171,7 +171,7 @@ MEMORY_PROGRAM = """
 from pathlib import Path
 
 import numpy as np
-from shuffledp.collection.uniform_shuffler import ExternalShuffle
+from shuffledp.collection.external_shuffle import ExternalShuffle
 from shuffledp.core.entropy import Entropy
 from shuffledp.collection.uniform_shuffler import UniformShuffler
 
