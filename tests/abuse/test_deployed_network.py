@@ -18,6 +18,7 @@ from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import http_client
+from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer, report_size
@@ -86,6 +87,7 @@ def released(folder):
             mine.store,
             signing_key=signing_key(mine.signing_key),
             sealing_keys=keys_of(mine, task),
+            handed_out=mine.sealing_keys / HANDED_OUT,
         ) as shuffler,
         Analyzer(
             task,

@@ -22,7 +22,7 @@ from deploy.make_vectors import (
     open_record,
     public,
 )
-from deploy.roles import key_of
+from deploy.roles import handed_out_in, key_of
 from deploy.steps import advance, open_outer, take
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
@@ -55,6 +55,7 @@ def shuffler_of(task, folder, **more):
         folder,
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(task.num_epochs), SEALING["shuffler"]),
+        handed_out=handed_out_in(folder),
         **more,
     )
 
@@ -112,7 +113,7 @@ def test_a_task_that_promises_more_than_it_keeps_is_answered_and_served_by_nobod
         with pytest.raises(ProtocolError, match="promises epsilon") as caught:
             take_part()
         assert caught.value.fault is Fault.OPERATOR
-    assert list(tmp_path.iterdir()) == []
+    assert [each.name for each in tmp_path.iterdir()] == ["handed_out"]  # which was given
 
 
 WEAKER = {
@@ -244,7 +245,11 @@ def test_without_an_epochs_key_copies_of_everything_open_nothing(tmp_path):
     assert report.sealed in copied
     # The shuffler started again without the key releases nothing of it.
     with Shuffler(
-        TASK, tmp_path, signing_key=SIGNING["shuffler"], sealing_keys={1: SEALING["operator"]}
+        TASK,
+        tmp_path,
+        signing_key=SIGNING["shuffler"],
+        sealing_keys={1: SEALING["operator"]},
+        handed_out=handed_out_in(tmp_path),
     ) as shuffler:
         assert advance(shuffler, at(0, OVER))[0].state == "short"
 

@@ -53,10 +53,16 @@ def engine(request):
     ENGINE["now"] = "sqlite"
 
 
+def handed_out_in(folder):
+    """Return the file of the batches handed out, of none at first."""
+    path = folder / "handed_out"
+    path.touch()
+    return path
+
+
 def shuffler_for(task, folder, **more):
     if "handed_out" not in more:
-        more["handed_out"] = folder / "handed_out"
-        more["handed_out"].touch()
+        more["handed_out"] = handed_out_in(folder)
     shuffler = Shuffler(
         task,
         folder,

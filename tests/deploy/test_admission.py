@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.make_vectors import ANALYZER_KEY, SEALING, SIGNING, make_task
-from deploy.roles import OVER, SMALL, analyzer_for, at, key_of
+from deploy.roles import OVER, SMALL, analyzer_for, at, handed_out_in, key_of
 from deploy.steps import advance, take
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.admission import (
@@ -35,6 +35,7 @@ def admitting(folder, codes=CODES):
         signing_key=SIGNING["shuffler"],
         sealing_keys=dict.fromkeys(range(TASK.num_epochs), SEALING["shuffler"]),
         admission=Codes(codes, TASK.task_id),
+        handed_out=handed_out_in(folder),
     )
 
 

@@ -15,6 +15,7 @@ from given_once import given_once
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import main
+from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import read_codes, write_code
 from shuffledp.deploy.client import Client, default_store
 from shuffledp.deploy.messages import Answer
@@ -65,6 +66,7 @@ def stored():
         settings.store,
         signing_key=signing_key(settings.signing_key),
         sealing_keys=keys_of(settings, task),
+        handed_out=settings.sealing_keys / HANDED_OUT,
     ) as shuffler:
         store = shuffler._store
         tables = [f"reports_{epoch}" for (epoch,) in store.rows("SELECT epoch FROM epochs")]
