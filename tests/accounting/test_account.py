@@ -170,6 +170,9 @@ def test_the_smallest_epsilon_and_delta():
     found = calibrate(epsilon0=1.0, num_users=10_000, rounds=3, epsilon=0.1)
     assert found.found == "delta"
     assert 0.0 < found.guarantee.delta_upper < 1e-6
+    coins = {"epsilon0": 1.0, "num_users": 10_000, "participation": 0.5}
+    release = accounting.ShuffledRelease(**coins) * 3
+    assert calibrate(**coins, rounds=3, delta=1e-6).guarantee.bound == release.epsilon(1e-6)
 
 
 def test_of_a_named_randomizer():
@@ -203,10 +206,18 @@ def test_exactly_one_number_is_missing(given):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"epsilon": 0.0}, {"delta": 1.0}, {"num_users": 0}, {"epsilon0": -1.0}, {"epsilon0": 1j}],
+    [
+        {"epsilon": 0.0},
+        {"delta": 1.0},
+        {"num_users": 0},
+        {"epsilon0": -1.0},
+        {"epsilon0": math.inf},
+        {"epsilon0": 1j},
+        {"rounds": 0, "epsilon": None},
+    ],
 )
 def test_numbers_out_of_range_are_named(wrong):
-    (name,) = wrong
+    name = next(iter(wrong))
     given = {"epsilon0": 1.0, "num_users": 100, **TARGET, **wrong}
     with pytest.raises(ParameterError, match=name):
         calibrate(**given)

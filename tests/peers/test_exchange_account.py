@@ -12,6 +12,7 @@ from scipy.stats import binom, poisson
 
 from graph_families import complete_graph
 from network.walks import position_distribution
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.graph import Graph
@@ -107,7 +108,52 @@ def test_who_handed_in_nothing_may_have_held_so_many(make_collection):
     assert binom.sf(allowed[-1], 20, 0.1) < 1e-9 < poisson.sf(allowed[-1] - 1, 2.0)
 
 
+def test_no_more_dummies_than_chance_draws_are_doubted(make_collection):
+    terms, one = make_collection(dummies=DummyLaw.from_text("poisson:2.0")).terms, everything([0])
+    number = 1
+    while not any("made up" in each for each in one.doubts(terms, 1, np.empty(0))):
+        number += 1
+        one = replace(one, num_reports=number)
+    # One report, and 4 dummies on average.
+    assert 1e-25 < poisson.sf(number - 2, 4.0) < 1e-9
+
+
 KITE = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])
+
+
+LAW = DummyLaw.from_text("poisson:2.0")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options"),
+    [([0, 1, 2, 3], {"even_traffic": True}), ([1, 2, 3], {}), ([0, 1, 2, 3], {"dummies": LAW})],
+)
+def test_an_overload_is_of_all_that_the_registered_send(make_collection, nodes, options):
+    collection = make_collection(KITE, least_registered=1, **options)
+    terms, away = collection.terms, [[node for node in range(4) if node not in nodes]] * 3
+    record = ExchangeRecord.of(terms, nodes, away)
+    found = Exchange(terms, KITE, record, everything(nodes))
+    walk = RandomWalk(
+        KITE.subgraph(np.array(nodes)), absences=list(np.zeros((3, len(nodes)), bool))
+    )
+    each = 1.0 + 2.0 * 2 * ("dummies" in options)  # of two answers
+    expected = overload_probability(
+        walk,
+        each * mean_loads(walk, 3),
+        np.array([terms.slots[node] for node in nodes]),
+        per_neighbour=terms.per_neighbour,
+        handed_in=np.ones(len(nodes), dtype=bool),
+    )
+    assert found.overload == pytest.approx(expected, rel=1e-9)
+    assert 0.0 < expected < 1e-3
+
+
+def test_dummies_that_may_be_held_by_who_left_are_not_counted(make_collection):
+    collection = make_collection(dummies=LAW, least_registered=1)
+    record = ExchangeRecord.of(collection.terms, range(6), [[], [5], [5]])
+    for nodes, dummies in ((range(6), LAW), (range(5), None)):
+        exchange = Exchange(collection.terms, collection.graph, record, everything(nodes))
+        assert exchange.asked(DELTA)["dummies"] == dummies
 
 
 @pytest.mark.parametrize(
