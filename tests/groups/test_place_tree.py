@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
+from shuffledp.groups import displacement as assignment
 from shuffledp.groups import groups as rows
-from shuffledp.groups.displacement import PlaceTree, largest_displacement
+from shuffledp.groups.displacement import PlaceTree, largest_assignment, largest_star
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.reference_orders import sensitivity
 
@@ -75,14 +76,32 @@ def cases(dimensions, count=25):
         yield generator.integers(-9, 10, (size, dimensions))
 
 
-@pytest.mark.parametrize(("dimensions", "most"), [(1, 1.0), (2, 1.16), (3, 1.25)])
-def test_the_bound_is_near_the_maximum(dimensions, most):
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_the_bound_is_the_maximum(dimensions):
     for points in cases(dimensions):
         groups = Groups.from_sets([range(len(points))], num_users=len(points))
         truth = exact(points.tolist())
-        # Never below the truth; on a line the two are the same.
-        found = largest_displacement(groups, points)
-        assert truth * (1 - 1e-14) <= found <= truth * most + 1e-9
+        found = largest_assignment(groups, points)
+        # Never below the truth; the two differ by the rounding of the sums alone.
+        assert truth * (1 - 1e-14) <= found <= truth * (1 + 1e-9) + 1e-9
+        assert largest_star(groups, points.astype(float)) >= truth * (1 - 1e-14)
+
+
+def test_unsolved_groups_have_the_star_bound(monkeypatch):
+    monkeypatch.setattr(assignment, "_LARGEST_SOLVED", 1)
+    for points in cases(2):
+        groups = Groups.from_sets([range(len(points))], num_users=len(points))
+        truth = exact(points.tolist())
+        assert truth * (1 - 1e-14) <= largest_assignment(groups, points) <= truth * 1.16 + 1e-9
+
+
+def test_a_bad_assignment_still_gives_a_bound(monkeypatch):
+    monkeypatch.setattr(
+        "scipy.optimize.linear_sum_assignment",
+        lambda costs, maximize: (np.arange(len(costs)), np.arange(len(costs))),
+    )
+    for points in cases(2, count=10):
+        assert assignment._dual(points.astype(float)) >= exact(points.tolist()) * (1 - 1e-14)
 
 
 def test_the_largest_of_many_groups_counts(monkeypatch):
@@ -91,10 +110,12 @@ def test_the_largest_of_many_groups_counts(monkeypatch):
     sets = [list(range(i, i + 5)) for i in range(0, 36, 3)] + [[39]]
     groups = Groups.from_sets([*sets, range(34, 40)], num_users=40)
     truth = max(exact(points[group].tolist()) for group in [*sets, list(range(34, 40))])
-    assert truth <= largest_displacement(groups, points) <= 1.16 * truth
+    assert largest_assignment(groups, points) == pytest.approx(truth, rel=1e-9)
+    monkeypatch.setattr(assignment, "_MOST_SOLVED", 1)
+    assert truth <= largest_assignment(groups, points) <= 1.16 * truth
 
 
 def test_on_a_line_it_is_the_footrule():
     places = Entropy.from_seed(4).generator().permutation(30)
     groups = Groups.from_sets([range(9), [3, 9, 28], range(10, 30)], num_users=30)
-    assert largest_displacement(groups, places[:, None]) == sensitivity("footrule", groups, places)
+    assert largest_assignment(groups, places[:, None]) == sensitivity("footrule", groups, places)
