@@ -32,7 +32,7 @@ from shuffledp.collection.shuffling import UNIFORM, FinishedShuffling, Releasing
 from shuffledp.core.bound import Guarantee, finite
 from shuffledp.core.checks import (
     require_at_least,
-    require_non_negative,
+    require_extended,
     require_open_unit,
     require_positive,
     set_fields,
@@ -493,7 +493,7 @@ def _planned(
             bound = partial(guarantee_of, with_lower=False, **how)
             asked = _arranged_epsilon0(question, makers[name], target, shuffling, bound)
         else:
-            asked = require_non_negative("epsilon0", epsilon0)
+            asked = require_extended("epsilon0", epsilon0, "give the local loss in nats")
         law = makers[name](asked)
         without = guarantee_of(law.profile) if laws else None
         guarantees = {"guarantee": guarantee_of(law.profile, **how), "without_dummies": without}
