@@ -84,16 +84,16 @@ def test_variances_are_those_of_the_covariance_matrix(form, is_sampled):
             at[i] += form.row
             at[:, j] += form.column
             exact = part.unit * at.ravel() @ of_report @ at.ravel()
-            assert part.variance(form)[i, j] == pytest.approx(exact, rel=1e-9)
+            assert part.variance(form, part.shares)[i, j] == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("is_sampled", [True, False])
 def test_consistent_tables_are_the_weighted_least_squares(is_sampled):
     rng = Entropy.from_seed(2).generator()
     parts = drawn(rng, three_tables(rng), 900, epsilon0=3.0, is_sampled=is_sampled)
-    tables = [consistent_table(parts, part)[0] for part in parts]
+    tables = [consistent_table(parts, part).value for part in parts]
     for name in "abc":
-        margin = margin_of(parts, name)[0]
+        margin = margin_of(parts, name).value
         for part, table in zip(parts, tables, strict=True):
             if name in part.names:
                 own = table.sum(axis=1 - part.names.index(name))
@@ -125,16 +125,16 @@ def test_errors_of_consistent_tables_are_smaller_and_true():
     for _ in range(runs):
         # Users of each part are drawn from the population.
         parts = drawn(rng, truth, 6000, epsilon0=3.0)
-        table, own, population = consistent_table(parts, parts[0])
-        found.append((table, np.sqrt(population)))
-        assert (own < population).all()
+        law = consistent_table(parts, parts[0])
+        found.append((law.value, law.standard_error))
+        assert (law.among(6000).standard_error < law.standard_error).all()
     values, errors = (np.array(each) for each in zip(*found, strict=True))
     ratio = values.std(axis=0) / errors.mean(axis=0)
     # The deviation of a standard deviation is 1 / sqrt(2 runs) of it; 8 of these.
     assert np.abs(ratio - 1.0).max() < 8.0 / math.sqrt(2 * runs)
     off = (values.mean(axis=0) - truth["a", "b"]) / errors.mean(axis=0)
     assert np.abs(off).max() < 8.0 / math.sqrt(runs)
-    assert (errors.mean(axis=0) ** 2 < parts[0].variance(Form(cell=1.0))).all()
+    assert (errors.mean(axis=0) ** 2 < parts[0].variance(Form(cell=1.0), parts[0].shares)).all()
 
 
 @pytest.mark.parametrize(

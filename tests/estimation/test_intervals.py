@@ -10,6 +10,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.estimation.intervals import (
     KnownTotal,
+    ShareLaw,
     SupportLaw,
     normal_quantile,
     simultaneous_confidence,
@@ -270,3 +271,43 @@ class TestDummies:
         known = KnownTotal.of((law,), 10, 2)
         lower, upper = SupportLaw(1.0, 0.0, 10, 1, known).wilson_interval(np.array([0.3]), 0.95)
         assert [*lower, *upper] == pytest.approx([0.3, 0.3])
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.955, 0.99, 0.9999])
+def test_counts_in_steps_are_covered_whatever_their_mean(confidence):
+    z, counts = normal_quantile(confidence), np.arange(2_000.0)
+    share, flat = counts / 1e4, np.zeros_like(counts)
+    lower, upper, *bare = (
+        1e4 * end
+        for step in (1e-4, 0.0)
+        for end in ShareLaw(share, flat, flat + 1e-4, flat, flat + step).interval(z)
+    )
+    found = []
+    for mean in np.geomspace(1e-3, 1e3, 300):
+        law = poisson.pmf(counts, mean)
+        found.append([law[(low > mean) | (up < mean)].sum() for low, up in ((lower, upper), bare)])
+    missed, by_roots = np.array(found).max(axis=0) / (1.0 - confidence)
+    assert missed <= 1.1
+    assert by_roots > 1.3  # just below the lower end of a count of 1
+    wider = (upper - lower) - (bare[1] - bare[0])
+    assert wider[100:].max() <= 1.1 * max(1.0, (z**2 - 1.0) / 3.0)
+
+
+def test_a_share_law_ends_where_its_variance_says():
+    values = {"constant": 1e-2, "linear": 0.02, "square": -0.01, "step": 0.004}
+    arrays = {name: np.array([each]) for name, each in values.items()}
+    for share in (-0.4, 0.0, 0.3, 1.0):
+        law = ShareLaw(value=np.array([share]), **arrays)
+        for way, (end,) in zip((-1, 1), law.interval(2.0), strict=True):
+            at = min(max(end, 0.0), 1.0)
+            variance = 1e-2 + 0.02 * at - 0.01 * at**2
+            assert share + way * 0.002 - end == pytest.approx(-way * 2.0 * math.sqrt(variance))
+    half = law._replace(value=np.array([0.5]))
+    less = half.standard_error**2 - half.among(1000).standard_error ** 2
+    assert less[0] == pytest.approx(0.25 / 1000)
+    assert half.among(None) is half
+    # Outside of [0, 1] too, an interval about a population is no shorter than about the users.
+    for share in (-0.3, 0.0, 0.01, 0.5, 1.3):
+        law = ShareLaw(value=np.array([share]), **arrays)
+        (low, high), (own_low, own_high) = law.interval(2.0), law.among(300).interval(2.0)
+        assert low <= own_low < own_high <= high

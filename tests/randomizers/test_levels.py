@@ -112,7 +112,7 @@ class TestErrors:
             if is_sample:
                 errors = found.cumulative_population_standard_error
             squares += ((found.cumulative[:-1] - truth) / errors[:-1]) ** 2
-            own = found.errors.of(1, 6, None if is_sample else NUM_USERS)[0]
+            own = found.errors.of(1, 6).among(None if is_sample else NUM_USERS).standard_error[0]
             middle += ((found.between(1, 6).value - SHARES[1:6].sum()) / own) ** 2
         # The slack is for laws that are not quite normal, and errors that are estimated.
         for each in (*squares, middle):
@@ -136,6 +136,20 @@ class TestErrors:
         assert min(held.values()) >= least
         assert held["each"] <= binom.isf(LEVEL, TIMES, 0.96)
         assert binom.cdf(binom.ppf(LEVEL, TIMES, 0.94), TIMES, 0.75) > 0.5  # halved ones are seen
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("kind", [SampledLevels, AllLevels])
+    def test_bins_of_few_people_are_covered(self, kind):
+        # The variance at an estimate of 0 says that nobody is there: that covers 0.77 at best.
+        law, users = kind(sizes=(4, 16), epsilon0=8.0), np.repeat([1, 5, 8, 14], [2, 101, 59, 38])
+        truth, held = np.bincount(users, minlength=16) / users.size, 0
+        entropy = Entropy.from_seed(4)
+        for _ in range(TIMES):
+            found = law.estimate(law.randomize(users, entropy))
+            held += (found.lower <= truth) & (truth <= found.upper)
+        assert binom.cdf(held, TIMES, 0.94).min() > LEVEL
+        if law.is_sampled:
+            assert binom.cdf(0.77 * TIMES, TIMES, 0.94) < LEVEL
 
     def test_errors_to_expect_are_those_found(self):
         even = np.repeat(np.arange(NUM_BINS), 1000)

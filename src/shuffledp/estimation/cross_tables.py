@@ -25,6 +25,7 @@ and c is Pearson's statistic, chi^2 with (k_a - 1)(k_b - 1) degrees of freedom i
 dummies the covariance is smaller by a matrix of rank one, so that the test is a little cautious.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ import numpy as np
 
 from shuffledp.core.arrays import Floats
 from shuffledp.estimation.frequencies import FrequencyEstimates
+from shuffledp.estimation.intervals import ShareLaw
 from shuffledp.estimation.post_processing import nearest_with_sum
 
 #: Least expected number of reports in each cell, dummies included, for a chi-square law.
@@ -40,6 +42,9 @@ LEAST_EXPECTED = 5.0
 
 # Largest number of Gauss-Newton steps to the nearest independent table, and a negligible gain.
 _STEPS, _NEGLIGIBLE = 20, 1e-6
+
+# Below any share outside of a cell, but the round-off of all.
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,10 @@ class ColumnEstimates(FrequencyEstimates):
         return {"associations": [asdict(each) for each in self.associations]}
 
 
+# Weights of cells, of their rows and of their columns, elementwise.
+Shares = tuple[Any, Any, Any]
+
+
 class Form(NamedTuple):
     """Coefficients: ``cell`` of one cell, plus ``row`` of its row and ``column`` of its column."""
 
@@ -100,14 +109,18 @@ class Form(NamedTuple):
     row: float = 0.0
     column: float = 0.0
 
-    def moments(self, weights: Floats) -> tuple[float, Floats, Floats]:
-        """Return the sum of coefficients, and for each cell first and second moments."""
-        rows, columns = weights.sum(axis=1, keepdims=True), weights.sum(axis=0, keepdims=True)
+    def moments(self, shares: Shares) -> tuple[Any, Any]:
+        """Return the first and second moment for weights of a cell, its row and its column."""
+        cell, row, column = shares
         squares = self.row**2, self.column**2
-        first = self.cell * weights + self.row * rows + self.column * columns
-        second = (sum(self) ** 2 - sum(squares)) * weights + squares[0] * rows
-        total = self.cell + self.row * weights.shape[1] + self.column * weights.shape[0]
-        return total, first, second + squares[1] * columns
+        first = self.cell * cell + self.row * row + self.column * column
+        second = (sum(self) ** 2 - sum(squares)) * cell + squares[0] * row
+        return first, second + squares[1] * column
+
+    @property
+    def span(self) -> float:
+        """Largest difference of two coefficients."""
+        return max(sum(self), self.row, self.column, 0.0) - min(self.row, self.column, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,20 +146,47 @@ class Part:
         p, q = self.chances
         return 1.0 / (self.num_reports * (p - q) ** 2)
 
-    def variance(self, form: Form) -> Floats:
-        """Return the variance of a form at every cell: of sampled users, or given their values.
+    @property
+    def shares(self) -> Shares:
+        """Nearest possible table of frequencies, with its rows and columns."""
+        table = nearest_with_sum(self.frequency.ravel(), 1.0).reshape(self.frequency.shape)
+        return table, table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
 
-        Evaluated at the nearest possible table of frequencies.
+    def variance(self, form: Form, shares: Shares) -> Floats:
+        """Return the variance of a form at cells: of sampled users, or given their values.
+
+        ``shares`` are those of the users in the cell, its row and its column.
         """
-        (p, q), table = self.chances, self.frequency
-        nearest = nearest_with_sum(table.ravel(), 1.0).reshape(table.shape)
-        total, first, second = form.moments(q + (p - q) * nearest)
+        (p, q), sizes = self.chances, (1, *self.frequency.shape[::-1])
+        reported: Any = [size * q + (p - q) * f for size, f in zip(sizes, shares, strict=True)]
+        first, second = form.moments(tuple(reported))
         if self.is_sampled:
-            return self.unit * (second - first**2)
-        _, own, squared = form.moments(nearest)
+            return np.asarray(self.unit * (second - first**2))
+        (total, added), (own, squared) = form.moments(sizes), form.moments(shares)
         fixed = second - (q * total) ** 2 - 2.0 * q * (p - q) * total * own - (p - q) ** 2 * squared
-        added = form.moments(np.ones_like(table))[2] - total**2 / table.size
-        return self.unit * (fixed + self.dummy_variance * added / self.num_users)
+        added -= total**2 / self.frequency.size
+        return np.asarray(self.unit * (fixed + self.dummy_variance * added / self.num_users))
+
+    def law(self, form: Form, inside: Shares, outside: Shares) -> Floats:
+        """Return constant, linear and square part of a variance, and its step; see `ShareLaw`.
+
+        Users in the share f are distributed like ``inside``, the others like ``outside``.
+        """
+        none, half, full = (
+            self.variance(
+                form, tuple(b + f * (a - b) for a, b in zip(inside, outside, strict=True))
+            )
+            for f in (0.0, 0.5, 1.0)
+        )
+        square = 2.0 * (none + full - 2.0 * half)
+        step = form.span * math.sqrt(self.unit / self.num_reports)
+        return np.array([none, full - none - square, square, np.full_like(none, step)])
+
+    def margin_law(self, name: str, weight: float, outside: Any) -> Floats:
+        """Return `law` of its weighted `margin`, in which others have the share ``outside``."""
+        if self.names[0] == name:
+            return self.law(Form(row=weight), (0.0, 1.0, 0.0), (0.0, outside, 0.0))
+        return self.law(Form(column=weight), (0.0, 0.0, 1.0), (0.0, 0.0, outside))
 
     @property
     def precision(self) -> float:
@@ -163,12 +203,6 @@ class Part:
         margin: Floats = self.frequency.sum(axis=1 - self.names.index(name))
         return margin
 
-    def margin_variance(self, name: str) -> Floats:
-        """Return the variance of `margin`, of the same kind as `variance`."""
-        axis = self.names.index(name)
-        found = self.variance(Form(row=1.0) if axis == 0 else Form(column=1.0))
-        return found[:, 0] if axis == 0 else found[0]
-
 
 def shares_of(parts: Sequence[Part], name: str) -> list[tuple[Part, float]]:
     """Return the parts with a column, and the weight of each in the estimate of its marginal.
@@ -181,49 +215,49 @@ def shares_of(parts: Sequence[Part], name: str) -> list[tuple[Part, float]]:
     return [(part, weight / sum(weights)) for part, weight in zip(held, weights, strict=True)]
 
 
-def _with_both(part: Part, frequency: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return frequencies with the variances about these users, and about a population.
+def _share_law(part: Part, value: Floats, laws: Sequence[Floats]) -> ShareLaw:
+    """Return the law of a sum over parts with these laws, about a population.
 
-    The variances differ by the sampling of users, f (1 - f) / n, which the variance of sampled
-    parts contains: for each user the form is 1 or 0, like the indicator of the cell.
+    The variances given the users differ from it by their sampling, f (1 - f) / n, which sampled
+    parts contain: for each user the form is 1 or 0, like the indicator of the cell.
     """
-    share = np.clip(frequency, 0.0, 1.0)
-    sampling = share * (1.0 - share) / part.num_users
-    if part.is_sampled:
-        return frequency, np.maximum(variance - sampling, 0.0), variance
-    return frequency, variance, variance + sampling
+    sampling = 0.0 if part.is_sampled else 1.0 / part.num_users
+    constant, linear, square = np.sum([law[:3] for law in laws], axis=0)
+    step = np.max([law[3] for law in laws], axis=0)
+    return ShareLaw(value, constant, linear + sampling, square - sampling, step)
 
 
-def margin_of(parts: Sequence[Part], name: str) -> tuple[Floats, Floats, Floats]:
-    """Return the frequencies of a column from all parts that hold it, with both variances.
-
-    About these users, and about a population.
-    """
+def margin_of(parts: Sequence[Part], name: str) -> ShareLaw:
+    """Return the frequencies of a column from all parts that hold it."""
     held = shares_of(parts, name)
-    frequency = np.sum([weight * part.margin(name) for part, weight in held], axis=0)
-    variance = np.sum([weight**2 * part.margin_variance(name) for part, weight in held], axis=0)
-    return _with_both(held[0][0], frequency, variance)
+    value = np.sum([weight * part.margin(name) for part, weight in held], axis=0)
+    laws = [part.margin_law(name, weight, np.zeros_like(value)) for part, weight in held]
+    return _share_law(held[0][0], value, laws)
 
 
-def consistent_table(parts: Sequence[Part], part: Part) -> tuple[Floats, Floats, Floats]:
-    """Return a cross-table with the marginals of `margin_of`, and both variances.
+def consistent_table(parts: Sequence[Part], part: Part) -> ShareLaw:
+    """Return a cross-table with the marginals of `margin_of`.
 
     All of them together are the nearest such tables in weighted least squares: two tables can
     disagree only on their columns' marginals, which are orthogonal to all else in each table.
     """
-    frequency, form, others = part.frequency, {"cell": 1.0}, np.zeros_like(part.frequency)
+    frequency, form, laws = part.frequency, {"cell": 1.0}, []
+    own, *margins = part.shares
+    rest = np.maximum(1.0 - own, _NOTHING)
     for axis, kind in enumerate(("row", "column")):
         name, size = part.names[axis], part.frequency.shape[1 - axis]
-        change = (margin_of(parts, name)[0] - part.margin(name)) / size
+        change = (margin_of(parts, name).value - part.margin(name)) / size
         frequency = frequency + np.expand_dims(change, 1 - axis)
         for other, weight in shares_of(parts, name):
             if other is part:
                 form[kind] = (weight - 1.0) / size
                 continue
-            variance = (weight / size) ** 2 * other.margin_variance(name)
-            others = others + np.expand_dims(variance, 1 - axis)
-    variance = part.variance(Form(**form)) + others
-    return _with_both(part, frequency, variance)
+            margin = other.shares[1 + other.names.index(name)].ravel()
+            away = np.maximum(np.expand_dims(margin, 1 - axis) - own, 0.0) / rest
+            laws.append(other.margin_law(name, weight / size, away))
+    away = (np.zeros_like(own), *((margin - own) / rest for margin in margins))
+    laws.append(part.law(Form(**form), (1.0, 1.0, 1.0), away))
+    return _share_law(part, frequency, laws)
 
 
 def association(part: Part) -> Association:
@@ -275,7 +309,7 @@ def estimate_columns(
     """Return estimates of each column, then of each pair's cells, and associations of the pairs.
 
     ``found`` has the bins of all parts, each with an interval. Sums over cells, and consistent
-    tables, have normal intervals of the same confidence, as the kind of interval states.
+    tables, have intervals of `ShareLaw`, of the same confidence, as the kind of interval states.
     """
     ends = np.cumsum([part.frequency.size for part in parts])
     of_bins = {
@@ -285,18 +319,23 @@ def estimate_columns(
         for part, end in zip(parts, ends, strict=True)
     }
     quantile, pairs = found.quantile, [part for part in parts if part.names[1]]
-    columns = [
-        of_bins.get((name, "")) or _normal(*margin_of(parts, name), quantile) for name in names
-    ]
+
+    def scored(law: ShareLaw) -> dict[str, Any]:
+        own = law.among(found.num_users)
+        errors = own.standard_error, law.standard_error
+        arrays = (law.value, *errors, *own.interval(quantile))
+        return dict(zip(_FIELDS, map(np.ravel, arrays), strict=True))
+
+    columns = [of_bins.get((name, "")) or scored(margin_of(parts, name)) for name in names]
     for part in pairs:
-        made = _normal(*consistent_table(parts, part), quantile) if is_consistent else None
+        made = scored(consistent_table(parts, part)) if is_consistent else None
         columns.append(made or of_bins[part.names])
     arrays: Any = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
     are_bins = [*((name, "") in of_bins for name in names), *(True for _ in pairs)]
     sizes = [each["frequency"].size for each in columns]
-    kind = "wilson, wald for sums" if pairs else "wilson"
+    kind = "wilson, score for sums" if pairs else "wilson"
     if is_consistent and len(pairs) == len(parts):
-        kind = "wald"
+        kind = "score"
     return ColumnEstimates(
         **arrays,
         count=arrays["frequency"] * found.num_users,
@@ -310,10 +349,3 @@ def estimate_columns(
 
 
 _FIELDS = ("frequency", "standard_error", "population_standard_error", "lower", "upper")
-
-
-def _normal(frequency: Floats, own: Floats, population: Floats, quantile: float) -> dict[str, Any]:
-    """Return estimates with these variances, and normal intervals."""
-    frequency, error = frequency.ravel(), np.sqrt(own).ravel()
-    ends = frequency - quantile * error, frequency + quantile * error
-    return dict(zip(_FIELDS, (frequency, error, np.sqrt(population).ravel(), *ends), strict=True))

@@ -1,5 +1,6 @@
 """Distributions of numbers: shares in bins that fit a tree, shares below an edge, quantiles."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,10 +13,14 @@ from shuffledp.estimation.frequencies import FrequencyEstimates
 from shuffledp.estimation.intervals import (
     Arrays,
     Interval,
+    ShareLaw,
     normal_quantile,
     simultaneous_confidence,
 )
-from shuffledp.estimation.trees import Tree
+from shuffledp.estimation.trees import Tree, level_codes
+
+# Below any share outside of a range, but the round-off of all.
+_NOTHING = 1e-12
 
 
 class Estimate(NamedTuple):
@@ -26,6 +31,25 @@ class Estimate(NamedTuple):
     upper: float
 
 
+class NodeLaw(NamedTuple):
+    """Noise of a node's share: its variance is base + slope times the share of its users.
+
+    Parameters
+    ----------
+    base, slope : float
+        Given that the errors of all nodes of its level sum to 0.
+    sampling : float
+        1 / m if the m reports on the level are of a random sample of the users, else 0.
+    step : float
+        Change of the share by one report.
+    """
+
+    base: float
+    slope: float
+    sampling: float
+    step: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeErrors:
     """Joint errors of the shares in consecutive bins.
@@ -34,40 +58,60 @@ class RangeErrors:
     ----------
     tree : Tree
         Tree by which the bins were fitted.
-    noise : tuple of ndarray
-        For each level the variances of its nodes, as for `Tree.variance`.
-    tilts : tuple of ndarray, shape (k + 1,)
-        For each level observed by a sample of the users: the sum of the bins below each edge,
-        fitted to the true shares at this level and zeros at the others, over the root of the size
-        of the sample.
+    nodes : tuple of NodeLaw
+        Noise of the nodes of each level.
+    cumulative : ndarray, shape (k + 1,)
+        Estimated share of the users below each edge.
     below : ndarray, shape (k + 1,)
-        Approximate share of the users below each edge.
+        Approximate share of the users below each edge, rising.
     sampling : float
         Variance that sampling of a population adds for each unit of f (1 - f), if not in the noise.
     """
 
     tree: Tree
-    noise: tuple[Floats, ...]
-    tilts: tuple[Floats, ...]
+    nodes: tuple[NodeLaw, ...]
+    cumulative: Floats
     below: Floats
     sampling: float
 
-    def of(self, starts: Any, stops: Any, num_users: int | None = None) -> Floats:
-        """Return standard errors of the shares from each start to before its stop.
+    def of(self, starts: Any, stops: Any) -> ShareLaw:
+        """Return the law of the shares from each start to before its stop, about a population.
 
-        Among n users; without a number among a population that they are a random sample of.
+        A share that is not the estimated one keeps its distribution within the range, and so does
+        the rest outside.
         """
         starts, stops = np.broadcast_arrays(*np.atleast_1d(starts, stops))
-        variance = self.tree.variance(starts, stops, self.noise)
-        variance = variance - sum((tilt[stops] - tilt[starts]) ** 2 for tilt in self.tilts)
-        share = self.below[stops] - self.below[starts]
-        variance = variance + self.sampling * share * (1.0 - share)
-        return self.among(np.sqrt(np.maximum(variance, 0.0)), share, num_users)
+        low, high = self.below[starts, None], self.below[stops, None]
+        found, first = [], 0
+        for weights in self.tree.weights(starts, stops):
+            where = slice(first, first + len(weights[0]))
+            found.append(self._moments(weights, low[where], high[where]))
+            first = where.stop
+        unknown = (high - low < 1.0)[:, 0]  # the share of all bins is known, but for round-off
+        constant, linear, square, step = np.concatenate(found, axis=1) * unknown
+        added = self.sampling * (step > 0.0)
+        linear, square = linear + added, square - added
+        value = self.cumulative[stops] - self.cumulative[starts]
+        return ShareLaw(value, constant, linear, square, step)
 
-    def among(self, errors: Floats, share: Floats, num_users: int | None) -> Floats:
-        """Return standard errors among n users, given the standard errors for a population."""
-        less = 0.0 if num_users is None else share * (1.0 - share) / num_users
-        return np.asarray(np.sqrt(np.maximum(errors**2 - less, 0.0)))
+    def _moments(self, weights: Sequence[Floats], low: Floats, high: Floats) -> Floats:
+        """Return constant, linear and square part of variances, and largest steps, (4, ranges)."""
+        found = np.zeros((4, len(low)))
+        codes = level_codes(np.arange(self.below.size - 1), self.tree.sizes)
+        for level, own, law in zip(codes.T, weights, self.nodes, strict=True):
+            edges = self.below[np.searchsorted(level, np.arange(own.shape[1] + 1))]
+            inside = np.diff(np.clip(edges, low, high))
+            rest = 1.0 - (high - low)
+            outside = (np.diff(edges) - inside) / np.maximum(rest, _NOTHING)
+            more = inside / (high - low) - outside  # for each unit of share that is moved inside
+            mean, change = ((own * each).sum(axis=1) for each in (outside, more))
+            second, added = ((own**2 * each).sum(axis=1) for each in (outside, more))
+            found[0] += law.base * (own**2).sum(axis=1) + law.slope * second
+            found[0] -= law.sampling * mean**2
+            found[1] += law.slope * added - 2.0 * law.sampling * mean * change
+            found[2] -= law.sampling * change**2
+            found[3] = np.maximum(found[3], law.step * np.ptp(own, axis=1))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,20 +126,22 @@ class DistributionEstimates(FrequencyEstimates):
         Standard error of the share below the upper edge of each bin, in a population.
     errors : RangeErrors
         Joint errors of the shares in consecutive bins.
+    laws : tuple of ShareLaw
+        Errors of the shares in the bins, and below the upper edge of each.
 
     Notes
     -----
-    Shares are unbiased, so that cumulative ones may decrease. Intervals are normal ones.
+    Shares are unbiased, so that cumulative ones may decrease. Intervals are those of `ShareLaw`.
     """
 
     edges: tuple[float, ...]
     cumulative_population_standard_error: Floats
     errors: RangeErrors = field(repr=False)
+    laws: tuple[ShareLaw, ShareLaw] = field(repr=False)
 
     @classmethod
     def of(
         cls,
-        bins: Floats,
         errors: RangeErrors,
         *,
         num_users: int,
@@ -103,36 +149,36 @@ class DistributionEstimates(FrequencyEstimates):
         simultaneous: bool = False,
     ) -> "DistributionEstimates":
         """Return the estimates of fitted bins, whose edges are 0, ..., k."""
-        size, places = bins.size, np.arange(bins.size)
+        places = np.arange(errors.below.size - 1)
+        size = places.size
         each = simultaneous_confidence(confidence, size) if simultaneous else confidence
-        population, cumulative = errors.of(places, places + 1), errors.of(0, places + 1)
-        cumulative[-1] = 0.0  # up to round-off
-        own = errors.among(population, np.diff(errors.below), num_users)
-        margin = normal_quantile(each) * own
+        laws = bins, below = errors.of(places, places + 1), errors.of(0, places + 1)
+        own = bins.among(num_users)
+        lower, upper = own.interval(normal_quantile(each))
         return cls(
-            count=num_users * bins,
-            frequency=bins,
-            standard_error=own,
-            population_standard_error=population,
-            lower=bins - margin,
-            upper=bins + margin,
+            count=num_users * bins.value,
+            frequency=bins.value,
+            standard_error=own.standard_error,
+            population_standard_error=bins.standard_error,
+            lower=lower,
+            upper=upper,
             num_users=num_users,
             confidence=confidence,
-            interval="wald",
+            interval="score",
             is_simultaneous=simultaneous,
             edges=tuple(map(float, range(size + 1))),
-            cumulative_population_standard_error=cumulative,
+            cumulative_population_standard_error=below.standard_error,
             errors=errors,
+            laws=laws,
         )
 
     def _population_interval(self) -> Interval:
         """Return intervals for a population."""
-        margin = self.quantile * self.population_standard_error
-        return self.frequency - margin, self.frequency + margin
+        return self.laws[0].interval(self.quantile)
 
     @property
     def band(self) -> float:
-        """Half width, in standard errors, of a band for all shares below inner edges at once."""
+        """Quantile z of a band for all shares below inner edges at once."""
         return normal_quantile(simultaneous_confidence(self.confidence, self.frequency.size - 1))
 
     @property
@@ -143,8 +189,7 @@ class DistributionEstimates(FrequencyEstimates):
     @property
     def cumulative_standard_error(self) -> Floats:
         """Standard errors of the cumulative shares of these users."""
-        errors = self.cumulative_population_standard_error
-        return self.errors.among(errors, self.errors.below[1:], self.num_users)
+        return self.laws[1].among(self.num_users).standard_error
 
     @property
     def root_mean_square_error(self) -> float:
@@ -159,11 +204,9 @@ class DistributionEstimates(FrequencyEstimates):
         If ``simultaneous``, a band for all of them; by default as the estimates are.
         """
         is_band = self.is_simultaneous if simultaneous is None else simultaneous
-        errors = self.cumulative_population_standard_error
-        if about == "respondents":
-            errors = self.cumulative_standard_error
-        margin = (self.band if is_band else normal_quantile(self.confidence)) * errors
-        return self.cumulative - margin, self.cumulative + margin
+        number = self.num_users if about == "respondents" else None
+        quantile = self.band if is_band else normal_quantile(self.confidence)
+        return self.laws[1].among(number).interval(quantile)
 
     def columns(self) -> dict[str, Floats]:
         """Return the arrays by name, in the order of a table, with the cumulative shares."""
@@ -233,6 +276,6 @@ class DistributionEstimates(FrequencyEstimates):
         if start >= stop:
             raise ParameterError(f"low = {low} is not below high = {high}: exchange them")
         number = self.num_users if about == "respondents" else None
-        error = float(self.errors.of(start, stop, number)[0])
-        share, margin = float(self.frequency[start:stop].sum()), error * self.quantile
-        return Estimate(share, share - margin, share + margin)
+        lower, upper = self.errors.of(start, stop).among(number).interval(self.quantile)
+        share = float(self.frequency[start:stop].sum())
+        return Estimate(share, float(lower[0]), float(upper[0]))

@@ -336,6 +336,58 @@ class SupportLaw(NamedTuple):
         return 1.0 - chance if is_lower else chance
 
 
+class ShareLaw(NamedTuple):
+    """Errors of unbiased estimates of shares, whose variance at the true share is a quadratic.
+
+    If f is the share, the variance about a population is constant + linear f + square f^2, with
+    square <= 0. ``step`` is the largest change of the estimate by one report.
+    """
+
+    value: NDArray[np.float64]
+    constant: NDArray[np.float64]
+    linear: NDArray[np.float64]
+    square: NDArray[np.float64]
+    step: NDArray[np.float64]
+
+    def among(self, num_users: int | None) -> "ShareLaw":
+        """Return the law about n users, without their sampling; None is a population."""
+        if num_users is None:
+            return self
+        less = (self.step > 0.0) / num_users  # nothing if the share is known
+        return self._replace(linear=self.linear - less, square=self.square + less)
+
+    @property
+    def standard_error(self) -> NDArray[np.float64]:
+        """Standard errors at the estimates."""
+        return np.asarray(np.sqrt(self.variance(self.value)))
+
+    def variance(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the variances if these are the shares, clipped to [0, 1] here only."""
+        inside = np.clip(share, 0.0, 1.0)
+        return np.maximum(self.constant + inside * (self.linear + inside * self.square), 0.0)
+
+    def interval(self, quantile: float) -> Interval:
+        """Return every f that the estimate does not contradict, by the variance at f.
+
+        As Wilson's, but moved outwards by half a step, since estimates move in steps, or if that is
+        more by (z^2 - 1) / 6 steps for skewness (Cornish-Fisher): the third cumulant of a sum of
+        independent steps is at most the largest one times the variance. A Poisson law of any mean
+        is then missed at most 1.1 times as often as nominal, for confidences from 0.6 up.
+        """
+        shift = max(0.5, (quantile**2 - 1.0) / 6.0) * self.step
+        curvature = 1.0 - quantile**2 * self.square
+        ends = []
+        for way in (-1.0, 1.0):
+            centre = self.value + way * shift
+            middle = centre + 0.5 * quantile**2 * self.linear
+            inner = middle**2 - curvature * (centre**2 - quantile**2 * self.constant)
+            root = (middle + way * np.sqrt(np.maximum(inner, 0.0))) / curvature
+            end = way * np.maximum(way * root, way * centre)
+            beyond = centre + way * quantile * np.sqrt(self.variance(end))  # below 0 or above 1
+            ends.append(np.where((end < 0.0) | (end > 1.0), beyond, end))
+        return ends[0], ends[1]
+
+
 def binomial_law(count: int, p: float) -> tuple[int, NDArray[np.float64]]:
     """Return the first outcome that is not negligible, and the probabilities from there."""
     if p <= 0.0 or p >= 1.0 or count == 0:

@@ -16,7 +16,7 @@ from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import Counts
-from shuffledp.estimation.distributions import DistributionEstimates, RangeErrors
+from shuffledp.estimation.distributions import DistributionEstimates, NodeLaw, RangeErrors
 from shuffledp.estimation.trees import Tree, inner_edges, level_codes
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.parts import AllParts, Parts, SampledParts
@@ -49,20 +49,29 @@ class Levels(Parts):
         """Return the node of each level above each bin, of bins of shape (n,)."""
         return level_codes(checks.require_codes(values, self.sizes[-1]), self.sizes)
 
+    def node_law(self, part: int, num_reports: float, dummies: Iterable[DummyLaw] = ()) -> NodeLaw:
+        """Return the noise of the shares of a level's nodes, from the reports about it."""
+        p, q = self.levels[part].support_probabilities
+        gain = p - q
+        known = 0.0 if self.is_sampled else gain  # each user's answer is fixed
+        added = sum(law.variance for law in dummies) / num_reports**2
+        return NodeLaw(
+            base=max(q / num_reports + added, _NO_VARIANCE) / gain**2,
+            slope=(1.0 - known) / (num_reports * gain),
+            sampling=1.0 / num_reports if self.is_sampled else 0.0,
+            step=1.0 / (num_reports * gain),
+        )
+
     def node_variances(
         self, part: int, num_reports: float, share: Any, dummies: Iterable[DummyLaw] = ()
     ) -> Any:
         """Return the variances of nodes of a level with some shares, from the reports about it.
 
         Their errors sum to 0 within a level, and given that are independent. For reports of a
-        sample the variances are about a population, up to the tilts of `RangeErrors`.
+        sample the variances are about a population, up to the sampling of `NodeLaw`.
         """
-        p, q = self.levels[part].support_probabilities
-        gain = p - q
-        known = 0.0 if self.is_sampled else gain  # each user's answer is fixed
-        noise = (q + gain * (1.0 - known) * share) / num_reports
-        added = sum(law.variance for law in dummies) / num_reports**2
-        return np.maximum(noise + added, _NO_VARIANCE) / gain**2
+        law = self.node_law(part, num_reports, dummies)
+        return law.base + law.slope * share
 
     @property
     def tree(self) -> Tree:
@@ -127,43 +136,27 @@ class Levels(Parts):
         self, counts: Sequence[Counts], num_users: int, confidence: float, *, simultaneous: bool
     ) -> DistributionEstimates:
         """Return estimates over the bins, fitted to the counts of each level."""
-        numbers = [part.num_reports for part in counts]
         found = self._frequencies(counts)  # refuses reports that say nothing
-        tree = self.tree
-        bins = tree.fit(found)
-        shares = np.maximum(bins, 0.0) / np.maximum(bins, 0.0).sum()
-        codes = level_codes(np.arange(bins.size), self.sizes)
-        nodes: list[Floats]
-        nodes, sums = (
-            [
-                np.bincount(codes[:, part], weights=each, minlength=size).astype(np.float64)
-                for part, size in enumerate(self.sizes)
-            ]
-            for each in (shares, bins)
-        )
-        # The noise of many bins dilutes the large shares, and with them the variance of theirs.
-        noise = (
-            self.node_variances(
-                part, each.num_reports, np.maximum(nodes[part], sums[part]), each.dummies
-            )
-            for part, each in enumerate(counts)
-        )
+        bins = self.tree.fit(found)
+        # One more user, spread evenly, so that a range without users has a distribution.
+        shares = np.maximum(bins, 0.0) + 1.0 / (num_users * bins.size)
         errors = RangeErrors(
-            tree=tree,
-            noise=tuple(noise),
-            tilts=tuple(_tilts(tree, nodes, numbers)) if self.is_sampled else (),
-            below=np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]]),
+            tree=self.tree,
+            nodes=tuple(
+                self.node_law(part, each.num_reports, each.dummies)
+                for part, each in enumerate(counts)
+            ),
+            cumulative=_edges_of(bins),
+            below=_edges_of(shares / shares.sum()),
             sampling=0.0 if self.is_sampled else 1.0 / num_users,
         )
         all_of: Any = {"num_users": num_users, "confidence": confidence}
-        return DistributionEstimates.of(bins, errors, simultaneous=simultaneous, **all_of)
+        return DistributionEstimates.of(errors, simultaneous=simultaneous, **all_of)
 
 
-def _tilts(tree: Tree, nodes: Sequence[Floats], numbers: Sequence[int]) -> Iterable[Floats]:
-    """Yield the tilt of each level, as `RangeErrors` has it."""
-    for level, number in enumerate(numbers):
-        alone = [own if place == level else 0.0 * own for place, own in enumerate(nodes)]
-        yield np.append(0.0, np.cumsum(tree.fit(alone, total=0.0))) / np.sqrt(number)
+def _edges_of(shares: Floats) -> Floats:
+    """Return the sum of the shares below each edge, of 1 in all."""
+    return np.concatenate([[0.0], np.cumsum(shares)[:-1], [1.0]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
