@@ -143,6 +143,18 @@ class TestClosedForms:
             away = np.abs(ones - r * share) / np.sqrt(noise.variance(r, share))
             assert away == pytest.approx(normal_quantile(0.95))
 
+    def test_steps_move_ends_outwards(self):
+        noise = GroupNoise(one=2e-4, both=-3e-5, fixed=1e-4, mixed=2e-4, size=1e-4, step=0.01)
+        found = estimates([[0.2, 0.1], [0.1, 0.3]], noise)
+        ones, share = found.ones, found.sizes.frequency
+        for way, r in ((-1, found.lower), (1, found.upper)):
+            away = np.abs(ones + way * 0.005 - r * share) / np.sqrt(noise.variance(r, share))
+            assert away == pytest.approx(normal_quantile(0.95))
+        # Less than half a report at an end leaves that end possible.
+        assert (
+            estimates([[0.2, 0.1], [0.004, 0.3]], noise._replace(one=0.0, both=0.0)).lower[0] <= 0
+        )
+
     def test_limits_are_units(self):
         noise = GroupNoise(one=2e-4, both=-3e-5, fixed=0.0, mixed=0.0, size=0.0)
         unit, wide = (

@@ -35,6 +35,7 @@ from shuffledp.estimation.intervals import (
     SupportLaw,
     normal_quantile,
     simultaneous_confidence,
+    steps_outwards,
 )
 from shuffledp.estimation.means import MeanEstimates
 
@@ -44,7 +45,7 @@ class GroupNoise(NamedTuple):
 
     ``one`` is the variance of each total, ``both`` the covariance of two. Members add h times
     ``fixed`` and h r (1 - r) times ``mixed`` to the variance of T(r), and h times ``size`` to the
-    variance of the share.
+    variance of the share. ``step`` is the most that one report changes a total.
     """
 
     one: float
@@ -52,6 +53,7 @@ class GroupNoise(NamedTuple):
     fixed: float
     mixed: float
     size: float
+    step: float = 0.0
 
     def parts(self, share: Floats) -> tuple[Floats, Floats]:
         """Return the variance of T(r) at r = 0, and its coefficient of r (1 - r)."""
@@ -316,16 +318,20 @@ def _fieller(ones: Floats, share: Floats, noise: GroupNoise, quantile: float) ->
     """Return the ends of all positions compatible with the totals; 0 and 1 if all are.
 
     T(r)^2 <= z^2 Var T(r) is a quadratic inequality in r, because r (1 - r) is one: a r^2 - 2 b r +
-    c <= 0. Where a <= 0 the solutions are unbounded.
+    c <= 0. Where a <= 0 the solutions are unbounded. A report moves T(r) by at most a step, and
+    each end outwards by `steps_outwards`.
     """
     fixed, mixed = (quantile**2 * each for each in noise.parts(share))
-    a, b, c = share**2 + mixed, ones * share + 0.5 * mixed, ones**2 - fixed
-    is_bounded = (share > 0.0) & (a > 0.0) & (b * b >= a * c)
-    safe = np.where(is_bounded, a, 1.0)
-    reach = np.sqrt(np.where(is_bounded, b * b - a * c, 0.0)) / safe
-    lower, upper = b / safe - reach, b / safe + reach
-    is_useful = is_bounded & ((lower > 0.0) | (upper < 1.0))
-    return np.where(is_useful, lower, 0.0), np.where(is_useful, upper, 1.0)
+    a, ends, is_bounded = share**2 + mixed, [], (share > 0.0)
+    for way in (-1.0, 1.0):
+        moved = ones + way * steps_outwards(quantile) * noise.step
+        b, c = moved * share + 0.5 * mixed, moved**2 - fixed
+        is_bounded = is_bounded & (a > 0.0) & (b * b >= a * c)
+        root = (b + way * np.sqrt(np.maximum(b * b - a * c, 0.0))) / np.where(a > 0.0, a, 1.0)
+        centre = moved / np.where(share > 0.0, share, 1.0)
+        ends.append(way * np.maximum(way * root, way * centre))
+    is_useful = is_bounded & ((ends[0] > 0.0) | (ends[1] < 1.0))
+    return np.where(is_useful, ends[0], 0.0), np.where(is_useful, ends[1], 1.0)
 
 
 def _in_range(ends: Interval, limits: tuple[float, float]) -> Interval:

@@ -336,6 +336,17 @@ class SupportLaw(NamedTuple):
         return 1.0 - chance if is_lower else chance
 
 
+def steps_outwards(quantile: float) -> float:
+    """Return by how many steps an end moves outwards, for estimates that move in steps.
+
+    By half a step (continuity), or if that is more by (z^2 - 1) / 6 for skewness (Cornish-Fisher):
+    the third cumulant of a sum of independent steps is at most the largest one times the variance.
+    A Poisson law of any mean is then missed at most 1.1 times as often as nominal, for confidences
+    from 0.6 up.
+    """
+    return max(0.5, (quantile**2 - 1.0) / 6.0)
+
+
 class ShareLaw(NamedTuple):
     """Errors of unbiased estimates of shares, whose variance at the true share is a quadratic.
 
@@ -369,12 +380,9 @@ class ShareLaw(NamedTuple):
     def interval(self, quantile: float) -> Interval:
         """Return every f that the estimate does not contradict, by the variance at f.
 
-        As Wilson's, but moved outwards by half a step, since estimates move in steps, or if that is
-        more by (z^2 - 1) / 6 steps for skewness (Cornish-Fisher): the third cumulant of a sum of
-        independent steps is at most the largest one times the variance. A Poisson law of any mean
-        is then missed at most 1.1 times as often as nominal, for confidences from 0.6 up.
+        As Wilson's, but with ends moved outwards by `steps_outwards`.
         """
-        shift = max(0.5, (quantile**2 - 1.0) / 6.0) * self.step
+        shift = steps_outwards(quantile) * self.step
         curvature = 1.0 - quantile**2 * self.square
         ends = []
         for way in (-1.0, 1.0):

@@ -368,6 +368,7 @@ class GroupBits(Bits, AllParts):
             fixed=0.0 if is_bit else float(scale @ np.maximum(more, 0.0)) + rounding,
             mixed=float(scale @ (more * is_bit - 2.0 * change)),
             size=float(scale @ (more + 2.0 * change)),
+            step=float((self.weights / (p - q)).max()) / num_users,
         )
         population = found._replace(mixed=found.mixed + 1.0 / num_users)
         return population if is_bit else found, population
