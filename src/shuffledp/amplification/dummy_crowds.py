@@ -47,6 +47,7 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
 from shuffledp.core.numerics.inversion import last_above_first_below
+from shuffledp.core.numerics.poisson_binomial import binomial_level
 from shuffledp.core.numerics.positive_part import LARGEST_NUM_TERMS
 from shuffledp.core.profile import LARGEST_EPSILON0, LocalProfile
 
@@ -76,7 +77,7 @@ def crowd_curve(law: DummyLaw, profile: LocalProfile, num_users: int) -> HockeyS
         return HockeyStickCurve(
             raised, raised, profile.epsilon0, "raised-blanket", K_RR_BLANKET.source
         )
-    crowd = _crowd_on_pair(2.0 * (num_users - 1) / (growth + size), law)
+    crowd = _crowd_on_pair(num_users - 1, 2.0 / (growth + size) * (1.0 - 1e-12), law)
     if crowd is None:
         return None
     at = functools.partial(_joint, law, profile, crowd)
@@ -95,13 +96,12 @@ def _joint(law: DummyLaw, profile: LocalProfile, crowd: CrowdLaw, epsilon: float
     return Enclosure(0.0, round_up(hidden_share(profile, epsilon) * found))
 
 
-def _crowd_on_pair(mean: float, law: DummyLaw) -> CrowdLaw | None:
+def _crowd_on_pair(others: int, chance: float, law: DummyLaw) -> CrowdLaw | None:
     """Return quantiles of one more than the others' uniform answers on the pair."""
     most = math.ceil(_MOST_VARIANCES * law.variance)
     found: dict[int, float] = {}
     for tail in _TAILS:
-        far = math.sqrt(-2.0 * mean * math.log(tail)) * (1.0 + 1e-12)
-        level = min(math.ceil(mean * (1.0 - 1e-12) - far), most)
+        level = min(binomial_level(others, chance, tail), most)
         if level >= 1:
             found[1 + level] = tail  # of equal levels the last has the smallest tail
     width = 2 * law.half_width + 1
