@@ -1,6 +1,7 @@
 """The commands of docs/guides/deploying.md as they stand there, with servers of their own."""
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -378,6 +379,11 @@ HOSTILE = {
     "another delta": ("guarantee", "delta", 1e-9),
     "another epsilon0": ("epsilon0", 1.0),
     "half a budget": ("parameters", "budget", {"left": 1.0}),
+    "no confidence": ("confidence", None),
+    "estimates of no rows": ("estimates", {"value": "yes"}),
+    "a row of no columns": ("estimates", [1]),
+    "a word as an estimate": ("estimates", [{"frequency": "many"}]),
+    "an endless interval": ("estimates", [{"frequency": 0.5, "lower": 0.4, "upper": math.inf}]),
 }
 
 
@@ -391,6 +397,8 @@ def test_what_an_analyzer_says_is_recomputed_from_the_task(answers, what):
         "epsilon0": law.epsilon0,
         "guarantee": sdp.account(law, num_users=550, delta=delta).to_json_dict(),
         "parameters": {"num_honest": 550, "task_id": task.task_id.hex(), "budget": None},
+        "confidence": 0.95,
+        "estimates": [{"value": "yes", "frequency": 0.5, "lower": 0.4, "upper": None}],
     }
     if what is None:
         assert checked_record(task, json.dumps(record).encode()) == record

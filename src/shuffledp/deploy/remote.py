@@ -32,6 +32,9 @@ _MOST_FILE_BYTES = 1 << 28
 # Numbers of a record are below this: whole numbers in JSON may be larger than any float.
 _LARGEST: Final = 1e300
 
+# Numbers of an estimate that pages show, where it has them.
+_SHOWN: Final = ("frequency", "mean", "lower", "upper")
+
 
 class Server(HttpClient):
     """Client of a task's server in one role, where devices reach it; a context manager."""
@@ -256,14 +259,18 @@ def checked_record(task: Task, data: bytes) -> dict[str, Any]:
     delta, budget = read("guarantee", "delta"), read("parameters", "budget")
     most_loss = task.asked.randomizer.profile.epsilon0
     is_bare = loss is None and math.isinf(most_loss)
-    numbers = [epsilon, delta, 0 if is_bare else loss]
+    numbers = [epsilon, delta, 0 if is_bare else loss, read("confidence")]
     if budget is not None:
-        numbers += [value_at(budget, name) for name in ("left", "epsilon", "delta")]
+        numbers += [value_at(budget, name) for name in ("left", "spent", "epsilon", "delta")]
+    rows = read("estimates")
+    if is_table := isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        shown = (row.get(name) for row in rows for name in _SHOWN)
+        numbers += [each for each in shown if each is not None]
     is_number = all(type(each) in (int, float) and abs(each) < _LARGEST for each in numbers)
     is_keyed = budget is None or isinstance(value_at(budget, "spent_under"), str)
     is_count = type(honest) is type(users) is int and 1 <= honest <= users < 1 << 63
     is_ours = read("parameters", "task_id") == task.task_id.hex()
-    if not (is_number and is_keyed and is_count and is_ours):
+    if not (is_table and is_number and is_keyed and is_count and is_ours):
         what = "the privacy record is none of this task, or lacks what it should say"
         raise Fault.ANALYZER.error(f"{what}: do not publish it", Reason.MALFORMED)
     proved = task.guarantee(honest).epsilon_upper

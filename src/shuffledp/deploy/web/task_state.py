@@ -196,9 +196,10 @@ def _values(record: Mapping[str, Any]) -> list[tuple[str, float, float, float]]:
     found = []
     for each in record["estimates"]:
         value = next((each[name] for name in ("frequency", "mean") if name in each), None)
-        if value is not None and each.get("lower") is not None:
+        low, high = each.get("lower"), each.get("upper")
+        if value is not None and low is not None and high is not None:
             label = str(each.get("value", each.get("name", "")))
-            found.append((label, float(value), float(each["lower"]), float(each["upper"])))
+            found.append((label, float(value), float(low), float(high)))
     return found
 
 
@@ -244,7 +245,7 @@ def _history(state: TaskState) -> Figure | None:
         places, values, low, up = zip(*known, strict=True)
         band, name = (low, up), shorten(label, 40)
         lines.append(Line(name=name, x=places, y=values, band=band, colour=colour))
-    is_share = "frequency" in state.records[numbers[-1]]["estimates"][0]
+    is_share = any("frequency" in each for each in state.records[numbers[-1]]["estimates"])
     x = Axis(title="batch", labels=tuple((float(n), str(n)) for n in numbers))
     y = Axis(title="estimate", is_share=is_share)
     return lines_figure("chart-history", lines, x=x, y=y, band="interval")
