@@ -148,12 +148,14 @@ def test_what_no_page_can_ask_is_refused():
     task = task_of()
     vector = sdp.VectorMean(["a", "b"], norm_bound=1.0)
     bins = sdp.Distribution(bins=4, limits=(0, 1))
+    zero = sdp.Categories(["yes", "n\0"])  # which HTML replaces: it would be no answer
     for tasks, message in (
         ((), "tasks has none, or one twice"),
         ((task, task), "tasks has none, or one twice"),
         ((make_task(**BARE),), "sends answers without noise from devices"),
         ((make_task(**OWN),), "sends dummies from devices"),
         ((task_of(vector, "privunit", 2.0),), "use the device client"),
+        ((task_of(zero),), r"has the answer 'n\\x00', and no page"),
         ((task_of(bins, "sampled-levels-1"),), "asks for distribution"),  # no browser draws it
     ):
         with pytest.raises(ParameterError, match=message):

@@ -75,6 +75,11 @@ class Survey:
                     f"task {name!r} asks for {asked.question.kind}, and a page can ask for one of "
                     f"{', '.join(KINDS)}: use the device client for it, shuffledp send"
                 )
+            if bad := [each for each in getattr(asked.question, "labels", ()) if "\0" in each]:
+                raise ParameterError(
+                    f"task {name!r} has the answer {bad[0]!r}, and no page can show the character "
+                    "U+0000: make a new task without it"
+                )
             if math.isinf(asked.randomizer.epsilon0) or task.num_slots > 1:
                 what = "sends answers without noise" if task.num_slots == 1 else "sends dummies"
                 raise ParameterError(
