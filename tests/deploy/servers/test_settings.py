@@ -229,7 +229,7 @@ def test_a_task_is_written_whole_or_not_at_all(make, tmp_path, monkeypatch):
     calls = []
 
     def fail_later(_):
-        calls.append(1)
+        calls.append((tmp_path / "other").exists())  # nor does a kill leave half of it
         if len(calls) == 9:
             raise OSError(28, "No space left on device")
 
@@ -237,7 +237,8 @@ def test_a_task_is_written_whole_or_not_at_all(make, tmp_path, monkeypatch):
     how = {"listen": ("127.0.0.1:1", "127.0.0.1:3"), "grace_seconds": 1.0}
     with pytest.raises(OutputError, match=r"cannot write .*other: No space"):
         write_task(tmp_path / "other", task, Ed25519PrivateKey.generate(), **how)
-    assert not (tmp_path / "other").exists()
+    assert calls == [False] * 9
+    assert list(tmp_path.glob("*other*")) == []
 
 
 def test_the_folder_of_a_task_is_read_too(make):

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import tomllib
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import MISSING, dataclass, fields, replace
@@ -273,25 +274,25 @@ def write_task(
     signer = _Operator(operator, task, grace_seconds)
     sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
     opening_list = signer.signed("analyzer", [SealKey(number=0, public_key=_public(opening))], 1)
-    with _whole(folder):
+    with _whole(folder) as made:
         for role in ("shuffler", "analyzer"):
             for name in (role, f"{role}/keys", f"{role}/store"):
-                (folder / name).mkdir(mode=0o700)
-        write_new(folder / "task.bin", task.encode(), mode=0o644)
-        write_new(folder / "shuffler/keys.bin", sealing_list, mode=0o644)
+                (made / name).mkdir(mode=0o700)
+        write_new(made / "task.bin", task.encode(), mode=0o644)
+        write_new(made / "shuffler/keys.bin", sealing_list, mode=0o644)
         for name in ("shuffler/analyzer_keys.bin", "analyzer/keys.bin"):
-            write_new(folder / name, opening_list, mode=0o644)
-        write_key(folder / "operator.key", operator)
-        write_key(folder / "shuffler/signing.key", shuffler)
-        write_key(folder / "analyzer/identity.key", analyzer)
-        write_key(folder / "analyzer/keys/0.key", opening)
+            write_new(made / name, opening_list, mode=0o644)
+        write_key(made / "operator.key", operator)
+        write_key(made / "shuffler/signing.key", shuffler)
+        write_key(made / "analyzer/identity.key", analyzer)
+        write_key(made / "analyzer/keys/0.key", opening)
         for number, key in sealing.items():
-            write_key(folder / f"shuffler/keys/{number}.key", key)
+            write_key(made / f"shuffler/keys/{number}.key", key)
         # No batch yet; beside the keys, which are in no backup.
-        write_new(folder / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
+        write_new(made / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
         if codes:
             lines = "".join(f"{write_code(code)}\n" for code in codes)
-            write_new(folder / _CODES, lines.encode(), mode=0o600)
+            write_new(made / _CODES, lines.encode(), mode=0o600)
         own: dict[str, dict[str, str | float]] = {
             "shuffler": {
                 "analyzer_keys": "shuffler/analyzer_keys.bin",
@@ -320,18 +321,22 @@ def write_task(
             }
             # Texts and numbers are written alike in TOML and JSON.
             lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
-            write_new(folder / f"{role}.toml", lines.encode(), mode=0o644)
+            write_new(made / f"{role}.toml", lines.encode(), mode=0o644)
 
 
 @contextmanager
-def _whole(folder: Path) -> Iterator[None]:
-    """Make a new folder; remove it if the block fails, as on a full disk."""
-    folder.mkdir(parents=True)
+def _whole(folder: Path) -> Iterator[Path]:
+    """Yield a hidden folder, which becomes the new ``folder``; remove it if the block fails."""
+    partial = folder.with_name(f".{folder.name}.partial-{uuid.uuid4().hex[:12]}")
     try:
         with telling(f"write {folder}"):
-            yield
+            partial.mkdir(parents=True)
+            yield partial
+            partial.rename(folder)
+            with suppress(PermissionError):  # of a folder that one may write into, and not read
+                sync_folder(folder.parent)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         raise
 
 
