@@ -110,6 +110,9 @@ def test_rotation_adds_keys_of_epochs_to_come_and_never_replaces_one(make, tmp_p
         after.key_of_epoch(9)
     assert rotate(tmp_path / "task", at(10, GRACE_SECONDS))[0] == range(266, 266)
     assert rotate(tmp_path / "task", at(590))[0] == range(589, 600)  # after a long pause
+    with pytest.raises(DataError, match="begins with epoch 589, and by this clock it is epoch 10:"):
+        rotate(tmp_path / "task", at(10))  # not that each epoch to come has a key
+    assert rotate(tmp_path / "task", at(588))[0] == range(600, 600)  # set back by a little
     with open_shuffler(settings) as shuffler:
         answers = take(shuffler, sent(task, settings, epoch=590, numbers=(1,)), at(590))
         assert answers == [Answer.ACCEPTED]

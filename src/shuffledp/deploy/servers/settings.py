@@ -462,6 +462,10 @@ def rotate(folder: Path, now: float) -> tuple[range, SealKey | None]:
     listed, present = read_list(analyzer / "keys.bin", task, "analyzer"), task.nth_epoch(now)
     last = max(key.first_epoch for key in listed.keys)
     before = read_list(shuffler / "keys.bin", task, "shuffler")
+    if (oldest := before.serial - len(before.keys)) > present + 1:
+        what = f"the list of keys begins with epoch {oldest:,}, and by this clock it is epoch "
+        what += f"{present:,}: the clock is wrong, or was when they were made; set it right, or "
+        raise DataError(f"{what}put back the folder from before, unless devices saw the new list")
     first = max(0, task.nth_epoch(now - grace))
     most = SIZES[task.seal].most_keys
     epochs = range(max(first, before.serial), min(task.num_epochs, first + most))
