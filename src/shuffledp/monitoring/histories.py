@@ -439,8 +439,9 @@ def time_expression(
     if dtype == pl.String and _moment(text) is not None:
         kind = "date" if len(text) == len("2024-12-31") else "moment"
         return _moments(column).cast(pl.Int64), kind
+    such = "" if dtype.is_nested() else f" such as {example!r}"
     raise DataError(
-        f"column {name!r} of {origin} holds {dtype} such as {example!r}, which is no time: give "
+        f"column {name!r} of {origin} holds {dtype}{such}, which is no time: give "
         "whole numbers, dates (2024-12-31) or times of day (2024-12-31 23:59:59)"
     )
 
