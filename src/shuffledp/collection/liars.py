@@ -46,8 +46,15 @@ class Influenced:
 
     __slots__ = ()
 
+    question: Any
+    randomizer: Any
+    dummies: Any
+    shuffling: Any
+    num_users: int
+    dishonest: int | None
+
     @property
-    def domain(self: Any) -> tuple[str, ...]:
+    def domain(self) -> tuple[str, ...]:
         """Labels of the estimates: the possible answers, or the names of the columns."""
         labels: tuple[str, ...] = self.question.labels
         return labels
@@ -58,7 +65,7 @@ class Influenced:
         return without_shuffler(self.question, self.randomizer, rounds=self.rounds)
 
     @property
-    def num_dishonest(self: Any) -> int:
+    def num_dishonest(self) -> int:
         """Number of dishonest users in these statements; by default one of 100, at least 1."""
         return self.num_users // _ONE_OF or 1 if self.dishonest is None else self.dishonest
 
@@ -66,7 +73,7 @@ class Influenced:
         """Return the largest change of each estimate by one user, or of all estimates."""
         return self.question.shift_by_one(self.randomizer, self.num_seen)
 
-    def largest_shift(self: Any, num_dishonest: SupportsIndex) -> Floats:
+    def largest_shift(self, num_dishonest: SupportsIndex) -> Floats:
         """Return the largest change of each estimate that dishonest users can make.
 
         Parameters
@@ -107,19 +114,19 @@ class Influenced:
         return np.broadcast_to(number * each, labels).copy()
 
     @property
-    def most_shifted(self: Any) -> float:
+    def most_shifted(self) -> float:
         """The largest change of any estimate that ``num_dishonest`` users can make."""
         return float(self.largest_shift(self.num_dishonest).max())
 
     @property
-    def dishonest_prospects(self: Any) -> dict[str, Any]:
+    def dishonest_prospects(self) -> dict[str, Any]:
         """Further effects of ``num_dishonest`` users on a search for texts; else empty."""
         of = self.num_dishonest, self.randomizer, self.num_users, self.dummies
         seen = getattr(self, "estimates", None)
         found: dict[str, Any] = self.question.dishonest_prospects(*of, estimates=seen)
         return found
 
-    def _dishonest_json(self: Any) -> dict[str, object]:
+    def _dishonest_json(self) -> dict[str, object]:
         """Return the entry of ``to_json_dict`` about dishonest users."""
         attack: Attack | None = getattr(self, "attack", None)
         return {
