@@ -19,6 +19,7 @@ from shuffledp.collection.output import (
     write_results,
     writing,
 )
+from shuffledp.core import files
 from shuffledp.core.errors import DomainError, OutputError
 
 DOMAIN = ("yes", "no", 'no, "thanks"')
@@ -57,7 +58,7 @@ def test_the_folder_appears_at_the_end(tmp_path):
 def test_all_is_on_disk_before_the_block_ends(tmp_path, monkeypatch):
     """An analyzer then lets the shuffler forget: after a power cut nobody else has the reports."""
     synced = []
-    monkeypatch.setattr(output, "sync_folder", lambda path: synced.append((path, path.exists())))
+    monkeypatch.setattr(files, "sync_folder", lambda path: synced.append((path, path.exists())))
     with results_folder(tmp_path / "out") as folder:
         (folder / "rows").mkdir()
         (folder / "rows" / "a.csv").write_text("a\n")

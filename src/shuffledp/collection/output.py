@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ from shuffledp._version import __version__
 from shuffledp.collection.result import Result
 from shuffledp.core.display import visible
 from shuffledp.core.errors import OutputError
-from shuffledp.core.files import sync_folder
+from shuffledp.core.files import hidden_beside, whole_folder
 from shuffledp.core.lazy import pl
 
 ESTIMATES_FILE = "estimates.csv"
@@ -61,31 +60,19 @@ def results_folder(
     for each in inputs:
         if Path(each).resolve().is_relative_to(target.resolve()):
             raise OutputError(f"{each} is read and lies below {target}: choose another folder")
-    partial = target.parent / f".{target.name}.partial-{uuid.uuid4().hex[:12]}"
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial.mkdir()  # inside `try`: Ctrl-C may come at once
-            yield partial
-            _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
-            marker = json_text({"files": _files(partial), "shuffledp_version": __version__})
-            (partial / MARKER_FILE).write_text(marker + "\n", encoding="utf-8")
-            # On disk before anybody relies on it: a shuffler deletes what an analyzer has counted.
-            for entry in (*partial.rglob("*"), partial):
-                sync_folder(entry)
-            _move_into_place(partial, target)
-            with suppress(PermissionError):  # of a folder that one may write into, and not read
-                sync_folder(target.parent)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
+    # On disk before anybody relies on it: a shuffler deletes what an analyzer has counted.
+    with writing(target), whole_folder(target, move=_move_into_place) as partial:
+        yield partial
+        _require_free(target, overwrite=overwrite)  # it may have appeared meanwhile
+        marker = json_text({"files": _files(partial), "shuffledp_version": __version__})
+        (partial / MARKER_FILE).write_text(marker + "\n", encoding="utf-8")
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a hidden name, which becomes the file ``path`` if the block ends without an error."""
     target = Path(path)
-    partial = target.with_name(f".{target.name}.partial-{uuid.uuid4().hex[:12]}")
+    partial = hidden_beside(target)
     with writing(target):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

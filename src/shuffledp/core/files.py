@@ -1,8 +1,13 @@
 """Files that are on disk when a function returns, not on their way there."""
 
 import os
+import shutil
 import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from shuffledp.core.errors import DataError
 
@@ -48,6 +53,30 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     finally:  # no temporary file is left, whatever happened
         partial.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def hidden_beside(path: Path) -> Path:
+    """Return a fresh hidden name in the folder of ``path``, for what is not whole yet."""
+    return path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
+
+
+@contextmanager
+def whole_folder(
+    target: Path, *, move: Callable[[Path, Path], Any] = Path.rename
+) -> Iterator[Path]:
+    """Yield a hidden folder, which becomes ``target``, on disk, unless the block fails."""
+    partial = hidden_beside(target)
+    try:
+        partial.mkdir(parents=True)  # inside `try`: Ctrl-C may come at once
+        yield partial
+        for entry in (*partial.rglob("*"), partial):
+            sync_folder(entry)
+        move(partial, target)
+        with suppress(PermissionError):  # of a folder that one may write into, and not read
+            sync_folder(target.parent)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def require_file(path: Path) -> None:

@@ -8,7 +8,6 @@ value, not one a period. See docs/results/dummies.md.
 import hashlib
 import json
 import os
-import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import SupportsIndex
@@ -18,7 +17,7 @@ import numpy as np
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, FingerprintError, ShuffledpError, telling
-from shuffledp.core.files import sync_folder, write_new
+from shuffledp.core.files import hidden_beside, sync_folder, write_new
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import CategoryRandomizer
 
@@ -91,7 +90,7 @@ class MemoisedReports:
 
 def _write(path: Path, reports: Reports) -> None:
     """Make the file of these reports, on disk on return, unless it exists by now."""
-    partial = path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
+    partial = hidden_beside(path)
     with telling(f"write {path}"):
         try:
             write_new(partial, _text(reports).encode("ascii"), mode=0o600)

@@ -14,11 +14,9 @@ import json
 import math
 import os
 import re
-import shutil
 import tomllib
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar, get_args
@@ -26,7 +24,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar, get_args
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.errors import DataError, ShuffledpError, telling
-from shuffledp.core.files import replace_file, sync_folder, write_new
+from shuffledp.core.files import replace_file, sync_folder, whole_folder, write_new
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of
@@ -274,7 +272,7 @@ def write_task(
     signer = _Operator(operator, task, grace_seconds)
     sealing_list = signer.signed("shuffler", sealed_to(sealing), len(sealing))
     opening_list = signer.signed("analyzer", [SealKey(number=0, public_key=_public(opening))], 1)
-    with _whole(folder) as made:
+    with telling(f"write {folder}"), whole_folder(folder) as made:
         for role in ("shuffler", "analyzer"):
             for name in (role, f"{role}/keys", f"{role}/store"):
                 (made / name).mkdir(mode=0o700)
@@ -322,22 +320,6 @@ def write_task(
             # Texts and numbers are written alike in TOML and JSON.
             lines = "".join(f"{name} = {json.dumps(each)}\n" for name, each in settings.items())
             write_new(made / f"{role}.toml", lines.encode(), mode=0o644)
-
-
-@contextmanager
-def _whole(folder: Path) -> Iterator[Path]:
-    """Yield a hidden folder, which becomes the new ``folder``; remove it if the block fails."""
-    partial = folder.with_name(f".{folder.name}.partial-{uuid.uuid4().hex[:12]}")
-    try:
-        with telling(f"write {folder}"):
-            partial.mkdir(parents=True)
-            yield partial
-            partial.rename(folder)
-            with suppress(PermissionError):  # of a folder that one may write into, and not read
-                sync_folder(folder.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def write_key(path: Path, key: Any) -> None:
