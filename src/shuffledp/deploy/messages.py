@@ -9,6 +9,7 @@ sorted by their bytes: their order reveals nothing beyond the multiset.
 import hashlib
 import struct
 from collections.abc import Container, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, Literal, Self
@@ -322,7 +323,9 @@ class Batch:
 
     def signed(self, shuffler: Ed25519PrivateKey) -> Self:
         """Return the batch, signed by the shuffler of its task."""
-        return replace(self, signature=shuffler.sign(self._head()))
+        found = copy(self)  # `replace` would sort and hash all records again
+        set_fields(found, signature=shuffler.sign(self._head()))
+        return found
 
     def _head(self) -> bytes:
         """Return the signed bytes: all but the records, which their root represents."""
@@ -379,11 +382,11 @@ class Batch:
             )
         body = reader.take(count * size)
         reader.finish()
-        if hashlib.sha256(body).digest() != root:
-            raise reader.error("its records are not those that were signed", Reason.FORGED)
         counts, records = (num_opened, num_dishonest), tuple(split(body, size))
         batch = cls(task, number, first, last, *counts, records, num_true, signature)
-        if batch.root != root:
+        if (batch.records, batch.root) != (records, root):
+            if hashlib.sha256(body).digest() != root:
+                raise reader.error("its records are not those that were signed", Reason.FORGED)
             raise reader.error("its records are not sorted")
         return batch
 
