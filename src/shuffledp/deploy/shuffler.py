@@ -38,7 +38,7 @@ from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
 from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batches import PAGE, BatchState, Held, Page, Written, spend_for_batch
-from shuffledp.deploy.servers.stores import open_batches, open_store, rows_among
+from shuffledp.deploy.servers.stores import Store, open_batches, open_store, rows_among
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 
@@ -102,7 +102,7 @@ class Shuffler(Keeper):
         self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
         self._batches = open_batches(folder, batches, task_id=task.task_id)
-        self._store = open_store(folder, database, _STORE, collection=task.task_id)
+        self._store: Store = open_store(folder, database, _STORE, collection=task.task_id)
         self._epochs: set[int] = set()  # epochs known to have a table of reports
         self.max_epoch_reports = math.inf  # see `is_full`
         self._num_in = Counter[int]()
@@ -234,7 +234,7 @@ class Shuffler(Keeper):
 
     def unreleased(self) -> list[int]:
         """Return the epochs with stored reports that are not opened."""
-        return list(self._store.column("SELECT epoch FROM epochs ORDER BY epoch"))
+        return self._store.column("SELECT epoch FROM epochs ORDER BY epoch")
 
     def num_unreleased(self) -> int:
         """Return the number of stored reports; reads them all."""
@@ -256,7 +256,7 @@ class Shuffler(Keeper):
 
     def leads(self) -> bool:
         """Return True if this process, of all that share the store, closes epochs."""
-        return bool(self._store.leads())
+        return self._store.leads()
 
     def states(self) -> dict[str, int]:
         """Return the number of batches in each state."""
@@ -297,7 +297,7 @@ class Shuffler(Keeper):
     def _batches_in(self, state: str, after: int = 0) -> list[int]:
         """Return the numbers of batches in a state, beyond a number."""
         query = "SELECT number FROM batches WHERE state = ? AND number > ? ORDER BY number"
-        return list(self._store.column(query, (state, after)))
+        return self._store.column(query, (state, after))
 
     def _close(self, num_over: int) -> None:
         """Fix the members of the next batch: all reports up to an epoch, with those that wait."""
@@ -544,7 +544,7 @@ class Shuffler(Keeper):
     def to_delete(self) -> list[int]:
         """Return the fetched batches that have a file: they keep their root as long."""
         query = "SELECT number FROM batches WHERE state = 'fetched' AND root IS NOT NULL"
-        return list(self._store.column(query))
+        return self._store.column(query)
 
     def delete(self, number: int) -> None:
         """Delete the file of a batch, if any; uses no database."""
