@@ -151,12 +151,15 @@ def test_half_of_the_exponent_would_be_too_little():
     assert won <= bound
 
 
-@given(
+of_any_group = given(
     r=st.integers(2, 400),
     share=st.floats(0.0, 1.0),
     epsilon0=st.floats(0.0, 20.0),
     alpha=st.floats(0.0, 50.0),
 )
+
+
+@of_any_group
 def test_never_above_the_published_bound_and_monotone(r, share, epsilon0, alpha):
     k = max(1, int(share * (r // 2)))
     asked = {"group_size": r, "subset_size": k, "epsilon0": epsilon0, "alpha": alpha}
@@ -168,12 +171,7 @@ def test_never_above_the_published_bound_and_monotone(r, share, epsilon0, alpha)
     assert bound >= reidentification_bound(**(asked | {"group_size": r + 5})) * (1.0 - 1e-13)
 
 
-@given(
-    r=st.integers(2, 400),
-    share=st.floats(0.0, 1.0),
-    epsilon0=st.floats(0.0, 20.0),
-    alpha=st.floats(0.0, 50.0),
-)
+@of_any_group
 def test_the_probability_is_rounded_up(r, share, epsilon0, alpha):
     k = max(1, int(share * (r // 2)))
     most = sum(math.comb(k, i) * math.comb(r - 2 * k, k - i) for i in range(k // 2 + 1, k + 1))
