@@ -345,7 +345,7 @@ def open_text(
     if _ends_empty(path, content, separator.encode()):
         warnings.warn(
             f"{origin} ends in a row of separators alone, as spreadsheets write them below a "
-            "table: each such row counts as a user without an answer; delete those of nobody",
+            "table: each such row counts as a user without an answer; delete it unless it is one",
             EmptyRowsWarning,
             stacklevel=2,
         )
