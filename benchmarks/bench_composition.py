@@ -19,7 +19,7 @@ import pytest
 from shuffledp import accounting
 from shuffledp.amplification.atom_law import atom_delta
 from shuffledp.amplification.clones_and_families import clone_law
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition.compose_losses import compose_curves
 from shuffledp.composition.privacy_loss import to_dp_accounting
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from shuffledp.estimation.trees import level_codes
-from shuffledp.randomizers.levels import SampledLevels
+from shuffledp.randomizers.parts import SampledLevels
 
 
 def channel_of(law):

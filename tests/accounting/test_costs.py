@@ -13,7 +13,7 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.amplification import binary_randomized_response_kernels as kernels
 from shuffledp.amplification.atom_law import WIDE_WIDTH, AtomLaw, atom_delta
 from shuffledp.amplification.binary_randomized_response import BinaryRandomizedResponse
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import composition as composed
 from shuffledp.composition.privacy_loss import PrivacyLoss, loss_on_lattice, value_at

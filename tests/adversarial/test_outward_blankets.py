@@ -15,8 +15,7 @@ from laws_of_numbers import channel_of, coarse
 from shuffledp.amplification.clones_and_families import blanket_atoms
 from shuffledp.amplification.sampling import participating
 from shuffledp.amplification.stated_blanket import STATED_BLANKET
-from shuffledp.core.exact_atoms import rounded_atoms
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily, rounded_atoms
 from shuffledp.randomizers import Duchi, SplitAnswers
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.local_hashing import HadamardResponse, OptimizedLocalHashing

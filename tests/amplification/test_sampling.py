@@ -12,8 +12,8 @@ from mpmath import mp, mpf
 from oracles import enumeration, profiles
 from shuffledp.amplification.atom_law import AtomLaw, atom_delta
 from shuffledp.amplification.clones_and_families import blanket_atoms
-from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.lower_bounds import attack_atoms
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.amplification.registry import account_delta
 from shuffledp.amplification.sampling import (
     amplified_epsilon,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracles import discrete_pairs, dp_accounting_oracle, gaussian_pairs
 from oracles.family_laws import both_ends
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition import compose_losses
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import compose_losses as convolution

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from oracles import discrete_pairs, gaussian_pairs
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition.privacy_loss import curve_values, loss_on_lattice
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import Enclosure

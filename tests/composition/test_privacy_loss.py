@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from oracles import discrete_pairs
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition.compose_losses import compose_curves
 from shuffledp.composition.privacy_loss import (
     PrivacyLoss,

@@ -14,7 +14,7 @@ from shuffledp.accounting.ledger import (
     releases_to_json,
     storable,
 )
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition.composition import Composable, Composition
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.dummies import DummyLaw

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oracles import discrete_pairs, enumeration, gaussian_pairs, profiles
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition import renyi
 from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.composition.renyi import renyi_divergence, renyi_without_failure

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from mpmath import mp, mpf
 
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.core.numerics.enclosure import Enclosure
 
 mp.dps = 60

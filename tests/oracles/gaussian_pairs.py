@@ -7,7 +7,7 @@ import math
 
 from mpmath import mp, mpf
 
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.core.numerics.enclosure import Enclosure
 
 mp.dps = 60

@@ -13,9 +13,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
 from shuffledp.core.numerics.enclosure import float_above
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import (
+    BlanketAtom,
+    LocalProfile,
+    RandomizerFamily,
+    outward_atoms,
+    outward_pairs,
+)
 
 
 def laplace_profile(epsilon0, num_steps=1024):

@@ -13,8 +13,8 @@ from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames, Numbers, Real, Whole, broadcast, rows_of
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.shown import Frames, Numbers, Real, Whole, broadcast, rows_of
 
 # The arguments of `account` that may be arrays, in their order.
 _NUMBERS = (

@@ -31,10 +31,9 @@ from shuffledp.core.errors import (
     ParameterError,
     PrecisionError,
 )
-from shuffledp.core.frames import Real
 from shuffledp.core.numerics.inversion import last_above_first_below, last_within, neighbours
 from shuffledp.core.profile import LocalProfile
-from shuffledp.core.shown import Shown
+from shuffledp.core.shown import Real, Shown
 
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
 LARGEST_CALIBRATED = 40.0

@@ -17,8 +17,8 @@ from shuffledp.amplification.registry import METHODS, account_delta, account_eps
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.errors import OutOfRegimeError, PrecisionError
-from shuffledp.core.frames import Frames, Real, Whole
 from shuffledp.core.profile import LocalProfile
+from shuffledp.core.shown import Frames, Real, Whole
 
 # Relative amount by which two ends that meet may cross through rounding.
 _MEETING = 1e-8

@@ -59,7 +59,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw
 from shuffledp.core.errors import ParameterError

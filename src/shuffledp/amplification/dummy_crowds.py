@@ -30,7 +30,6 @@ import math
 import numpy as np
 
 from shuffledp.amplification.clones_and_families import K_RR_BLANKET
-from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.dummies import (
     curve_epsilon,
     dummy_curve,
@@ -42,6 +41,7 @@ from shuffledp.amplification.dummies import (
     pair_of_bins,
     poisson_table,
 )
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
 from shuffledp.core.arrays import Floats
 from shuffledp.core.dummies import POISSON, DummyLaw

@@ -16,7 +16,7 @@ from functools import partial
 from shuffledp.amplification import atom_law, channel_rows
 from shuffledp.amplification import clones_and_families as families
 from shuffledp.amplification.atom_law import AtomLaw, mirrored
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.core.bound import warn_of_lower_end
 from shuffledp.core.numerics.enclosure import Enclosure
 from shuffledp.core.profile import LARGEST_EPSILON0, BlanketAtom, LocalProfile, RandomizerFamily

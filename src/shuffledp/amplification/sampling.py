@@ -53,13 +53,18 @@ from typing import Any
 
 from shuffledp.amplification.atom_law import mirrored
 from shuffledp.amplification.clones_and_families import blanket_atoms
-from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.lower_bounds import attack_atoms
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.exact_atoms import outward_atoms, outward_pairs
 from shuffledp.core.numerics.enclosure import Enclosure, round_up
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import (
+    BlanketAtom,
+    LocalProfile,
+    RandomizerFamily,
+    outward_atoms,
+    outward_pairs,
+)
 
 # From here on exponentials are written so that they cannot overflow.
 _LARGE = 600.0

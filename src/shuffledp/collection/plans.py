@@ -8,7 +8,7 @@ from shuffledp.collection.plan import Plan
 from shuffledp.collection.questions.question import Estimates_co, Question
 from shuffledp.collection.shuffling import Shuffling
 from shuffledp.core.dummies import DummyLaw
-from shuffledp.core.frames import Frames, Numbers, Real, Whole, broadcast, rows_of
+from shuffledp.core.shown import Frames, Numbers, Real, Whole, broadcast, rows_of
 
 # Arguments of `plan` that may be arrays, in their order.
 _NUMBERS = (

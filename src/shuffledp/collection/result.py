@@ -16,8 +16,7 @@ from shuffledp.collection.source.weights import Weights
 from shuffledp.core.bound import Guarantee, finite
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames, rows_of
-from shuffledp.core.shown import registered_renderer
+from shuffledp.core.shown import Frames, registered_renderer, rows_of
 
 if TYPE_CHECKING:
     from shuffledp.collection.shuffling import ShuffleFacts, Shuffling

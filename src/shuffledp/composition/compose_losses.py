@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition.privacy_loss import PrivacyLoss, loss_on_lattice, no_loss, value_at
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import ParameterError, PrecisionError

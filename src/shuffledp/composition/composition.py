@@ -38,8 +38,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from shuffledp.amplification.atom_law import SMALLEST_DELTA
-from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.local import single_report_epsilon
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import privacy_loss

@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_delta, require_positive
 from shuffledp.core.errors import ParameterError, PrecisionError, needing

@@ -16,7 +16,6 @@ import numpy as np
 
 from shuffledp.amplification import local, sampling
 from shuffledp.amplification.atom_law import SMALLEST_DELTA, atom_delta, mirrored
-from shuffledp.amplification.curve import HockeyStickCurve
 from shuffledp.amplification.dummies import (
     added_sentence,
     dummy_curve,
@@ -26,6 +25,7 @@ from shuffledp.amplification.dummies import (
     pair_of_bins,
 )
 from shuffledp.amplification.lower_bounds import attack_atoms, attack_curves, dominated_law
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.amplification.registry import (
     DUMMY_ASSUMPTIONS,
     METHODS,

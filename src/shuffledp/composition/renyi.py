@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shuffledp.amplification.curve import HockeyStickCurve
+from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.composition.composition import Release
 from shuffledp.composition.privacy_loss import curve_values, value_at
 from shuffledp.core.arrays import Floats

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from shuffledp.core.checks import require_at_least, require_open_unit, set_fields
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.core.frames import Frames
 from shuffledp.core.reports import read_only
+from shuffledp.core.shown import Frames
 
 # A support's law counts as normal at the quantile z if a tail differs by less than a twentieth of
 # itself, skewness / 6 times z^3 and excess kurtosis / 24 times z^4 together (Edgeworth). For coins,

@@ -61,9 +61,9 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_at_least, require_open_unit
-from shuffledp.core.frames import Frames
 from shuffledp.core.numerics.enclosure import round_up
 from shuffledp.core.reports import read_only
+from shuffledp.core.shown import Frames
 from shuffledp.monitoring.design import MonitorDesign, PeriodTree
 
 

@@ -18,9 +18,8 @@ from shuffledp.collection.output import json_text, write_rows, writing
 from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.checks import require_delta, require_open_unit
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy
-from shuffledp.core.frames import rows_of
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.core.shown import Shown
+from shuffledp.core.shown import Shown, rows_of
 from shuffledp.monitoring.client import ClientFleet
 from shuffledp.monitoring.design import MonitorDesign
 from shuffledp.monitoring.histories import Histories

@@ -10,10 +10,9 @@ from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import ParameterError
-from shuffledp.core.frames import Frames
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, logger
-from shuffledp.core.shown import Shown
+from shuffledp.core.shown import Frames, Shown
 from shuffledp.network.anonymity import ReportingProtocol, Terms
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk_accountant import NetworkMixing, Positions

@@ -18,9 +18,14 @@ from shuffledp.core.arrays import Integers
 from shuffledp.core.checks import require_at_least, require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.exact_atoms import outward_pairs, rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import (
+    BlanketAtom,
+    LocalProfile,
+    RandomizerFamily,
+    outward_pairs,
+    rounded_atoms,
+)
 from shuffledp.core.reports import Counts, Reports
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, FrequencyRandomizer, bytes_of_row

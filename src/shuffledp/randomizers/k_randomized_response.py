@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import mirrored, outward_atoms
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily, mirrored, outward_atoms
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer

@@ -20,8 +20,14 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Integers, Words, walsh_hadamard
 from shuffledp.core.entropy import Entropy, draw_below
-from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
-from shuffledp.core.profile import BlanketAtom, LocalProfile
+from shuffledp.core.profile import (
+    BlanketAtom,
+    ExactAtom,
+    LocalProfile,
+    mirrored,
+    outward_atoms,
+    rounded_atoms,
+)
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import CategoryRandomizer, Channel, SettledRandomizer

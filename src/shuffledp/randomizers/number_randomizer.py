@@ -27,8 +27,14 @@ from shuffledp.core.arrays import Floats
 from shuffledp.core.checks import require_finite, require_non_negative, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import (
+    ExactAtom,
+    LocalProfile,
+    RandomizerFamily,
+    mirrored,
+    outward_atoms,
+    rounded_atoms,
+)
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.means import NoiseLaw
 from shuffledp.randomizers import checks

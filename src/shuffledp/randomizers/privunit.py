@@ -69,9 +69,8 @@ from shuffledp.core.checks import (
 )
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DomainError, ParameterError
-from shuffledp.core.exact_atoms import rounded_atoms
 from shuffledp.core.numerics.enclosure import float_above, float_below, round_down, round_up
-from shuffledp.core.profile import LocalProfile, RandomizerFamily
+from shuffledp.core.profile import LocalProfile, RandomizerFamily, rounded_atoms
 from shuffledp.core.reports import Reports, read_only
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import MeanRandomizer

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Bytes, Integers
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import ExactAtom, mirrored, outward_atoms, rounded_atoms
-from shuffledp.core.profile import BlanketAtom, LocalProfile
+from shuffledp.core.profile import (
+    BlanketAtom,
+    ExactAtom,
+    LocalProfile,
+    mirrored,
+    outward_atoms,
+    rounded_atoms,
+)
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers.base import Channel, SettledRandomizer
 from shuffledp.randomizers.checks import require_codes, require_possible

@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 
 from shuffledp.core.arrays import Booleans, Bytes, Integers, Words
 from shuffledp.core.entropy import Entropy
-from shuffledp.core.exact_atoms import LONGEST_POWER, mirrored, outward_atoms
-from shuffledp.core.profile import BlanketAtom, LocalProfile, RandomizerFamily
+from shuffledp.core.profile import (
+    LONGEST_POWER,
+    BlanketAtom,
+    LocalProfile,
+    RandomizerFamily,
+    mirrored,
+    outward_atoms,
+)
 from shuffledp.core.reports import Reports
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import Channel, SettledRandomizer

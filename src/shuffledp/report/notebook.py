@@ -10,8 +10,7 @@ from shuffledp.collection.plan import Plan
 from shuffledp.collection.result import Result
 from shuffledp.core.bound import Bound, Guarantee
 from shuffledp.core.display import visible
-from shuffledp.core.frames import Frames
-from shuffledp.core.shown import Shown
+from shuffledp.core.shown import Frames, Shown
 from shuffledp.report import dummies, wording
 from shuffledp.report import plan as plan_words
 from shuffledp.report.formatting import brief, given, literal, rounded, shorten

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.result import Result
-from shuffledp.core.frames import LATEX
+from shuffledp.core.shown import LATEX
 from shuffledp.report import dummies, wording
 from shuffledp.report.page import Paragraph, paragraphs
 

@@ -18,7 +18,7 @@ from shuffledp.core.labels import require_list, require_text
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.distributions import DistributionEstimates
 from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
-from shuffledp.randomizers.levels import AllLevels, Levels, SampledLevels
+from shuffledp.randomizers.parts import AllLevels, Levels, SampledLevels
 
 _EDGE = partial(require_finite, "edges")
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shuffledp.core.exact_atoms import mirrored, outward_pairs
+from shuffledp.core.profile import mirrored, outward_pairs
 
 PAIR = mirrored(Fraction(1, 3), Fraction(4, 3), Fraction(2, 3))
 

@@ -15,8 +15,7 @@ from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.reports import Reports
 from shuffledp.estimation.trees import level_codes
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
-from shuffledp.randomizers.levels import AllLevels, SampledLevels
-from shuffledp.randomizers.parts import SampledParts
+from shuffledp.randomizers.parts import AllLevels, SampledLevels, SampledParts
 
 # Of the module: sums of squares against exact tails of chi-square, coverage against binomial ones.
 FALSE_POSITIVE_RATE = 1e-9

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shuffledp.core.frames import Frames
+from shuffledp.core.shown import Frames
 
 
 @dataclass(frozen=True)
