@@ -20,7 +20,7 @@ import pytest
 from graph_families import adjacency
 from shuffledp.core.entropy import Entropy
 from shuffledp.network.graph import Graph
-from shuffledp.network.graph_files import read_graph
+from shuffledp.network.run import read_graph
 
 NUM_USERS = 1_000_000
 EDGES_A_USER = 10

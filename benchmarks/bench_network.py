@@ -13,7 +13,7 @@ from bench_spectrum import DATA, REAL, gap_by_eigsh, graph_named
 
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.account import account_network
-from shuffledp.network.graph_files import read_graph
+from shuffledp.network.run import read_graph
 
 ANY = LocalProfile(epsilon0=1.0)
 DELTA = 1e-6

@@ -11,7 +11,7 @@ from shuffledp.collection.source.edge_files import read_edges, read_ids
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.groups.grouping import read_groups
 from shuffledp.groups.groups import Groups
-from shuffledp.network.graph_files import read_graph
+from shuffledp.network.run import read_graph
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 EXPECTED = [[0, 1], [1, 2], [2, 2]]

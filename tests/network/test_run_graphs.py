@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.network.graph_files import read_graph
+from shuffledp.network.run import read_graph
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
