@@ -16,8 +16,8 @@ from oracles import enumeration
 from shuffledp.amplification.registry import account_delta
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph
+from shuffledp.network.mixing import Hiding
 from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.privacy import (
     WeightedWalk,
@@ -350,7 +350,7 @@ def test_who_leaves_for_good_takes_reports_along(name, left):
                 exact = worst_deltas(rows, victim, epsilons)
                 weighed = []
                 for each in (bounds, bounds.given):
-                    hiding = Hiding.of(each)
+                    hiding = Hiding(each)
                     walk = WeightedWalk(profile, np.delete(each.low, victim), delta=0.01)
                     weights = Weights(*each.weights(np.array([victim])))
                     weighed.append([walk.delta(weights, epsilon) for epsilon in epsilons])

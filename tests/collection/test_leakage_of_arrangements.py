@@ -22,8 +22,8 @@ from shuffledp.groups.reference_orders import ReferenceOrder
 from shuffledp.groups.shuffling import GroupShuffling
 from shuffledp.leakage.any_shuffler import positions_vulnerability
 from shuffledp.leakage.channel import Channel, product_channel
+from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkShuffling
-from shuffledp.network.walk_accountant import NetworkMixing
 
 DISTANCES = ("kendall", "hamming", "cayley")
 

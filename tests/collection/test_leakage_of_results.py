@@ -13,8 +13,8 @@ from shuffledp.collection.plan import plan as make_plan
 from shuffledp.collection.run import run as run_plan
 from shuffledp.core.entropy import Entropy
 from shuffledp.leakage.account import account_leakage
+from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import NetworkShuffling
-from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.randomizers.registry import RANDOMIZERS
 
 ANSWERS = ["a"] * 150 + ["b"] * 100 + ["c"] * 50

@@ -85,31 +85,14 @@ def test_several_numbers_of_rounds_make_a_table(write, capsys):
     assert record["accounts"][2].items() <= alone.items()
 
 
-def test_all_users_get_quantiles(write, capsys):
-    # Somebody who hangs on the clique is hidden least: most users have less.
-    path = write(*CLIQUE, "0,20")
-    record = found(capsys, path, "--users", "all", rounds="auto")
-    epsilons = [epsilon for _, epsilon in record["epsilon_of_shares"]]
-    assert [share for share, _ in record["epsilon_of_shares"]] == [0.5, 0.9, 0.99]
-    assert epsilons == sorted(epsilons)
-    assert epsilons[-1] <= record["epsilon"]["upper"]
-    early = found(capsys, path, "--users", "all", rounds="2")
-    assert early["epsilon_of_shares"][0][1] < 0.95 * early["epsilon"]["upper"]
-    assert found(capsys, path)["epsilon_of_shares"] == []
-    run(path, "--users", "all", rounds="auto")
-    shown = capsys.readouterr().out
-    assert "99 % of users" in shown
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not DATA.exists(), reason="the shared data sets are not here")
 def test_the_worst_user_of_twitch_before_mixing(capsys):
     # 1.0, and 0.38 after 40 rounds, before the place of a report was weighed.
-    record = found(capsys, DATA / "twitch_de_lcc_edges.csv", "--users", "all", rounds="30")
+    record = found(capsys, DATA / "twitch_de_lcc_edges.csv", rounds="30")
     assert record["positions"] == "exact"
     assert record["epsilon"]["upper"] < 0.12 * 1.01
-    assert record["epsilon_of_shares"][2][1] < 1.01 * record["uniform_epsilon"]
 
 
 def test_no_rounds_is_the_local_epsilon(write, capsys):

@@ -16,11 +16,10 @@ from shuffledp.amplification.registry import account_epsilon
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
-from shuffledp.network import walk_accountant
+from shuffledp.network import mixing
 from shuffledp.network.account import account_network
-from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph
-from shuffledp.network.walk_accountant import NetworkMixing
+from shuffledp.network.mixing import NetworkMixing
 
 ANY = LocalProfile(epsilon0=1.0)
 
@@ -129,15 +128,6 @@ def test_bad_arguments_are_refused():
         account_network(star_graph(5), ANY, rounds=3, delta=1e-3)
 
 
-def test_what_holds_for_more_users_holds_for_fewer(monkeypatch):
-    found = {0.5: 0.2, 0.9: 0.4, 0.99: 0.3}
-    monkeypatch.setattr(Hiding, "epsilon_of_share", lambda self, profile, share, **_: found[share])
-    asked = {"rounds": 2, "delta": 1e-3, "users": "all"}
-    account = account_network(complete_with_pendant(20), ANY, **asked)
-    assert account.epsilon.upper > 0.4
-    assert account.epsilon_of_shares == ((0.5, 0.2), (0.9, 0.3), (0.99, 0.3))
-
-
 PROFILE = LocalProfile(epsilon0=1.0)
 DELTA = 1e-4
 
@@ -158,9 +148,9 @@ def after(graph, rounds, **asked):
 def test_several_numbers_of_rounds_share_a_pass(protocol, monkeypatch):
     graph = random_regular_graph(200, 8, Entropy.from_seed(1))
     passes = []
-    exact = walk_accountant.exact_position_bounds
+    exact = mixing.exact_position_bounds
     monkeypatch.setattr(
-        walk_accountant,
+        mixing,
         "exact_position_bounds",
         lambda walk, rounds, **how: passes.append(list(rounds)) or exact(walk, rounds, **how),
     )

@@ -20,6 +20,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
+from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.run import (
     NetworkPlan,
     NetworkShuffling,
@@ -28,7 +29,6 @@ from shuffledp.network.run import (
     read_network,
 )
 from shuffledp.network.shuffler import NetworkShuffler
-from shuffledp.network.walk_accountant import NetworkMixing
 
 # Probability that correct code fails this module: four root mean squares of 1,000 errors each.
 FALSE_POSITIVE_RATE = 2e-9

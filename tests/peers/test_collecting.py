@@ -18,8 +18,8 @@ from shuffledp.deploy.http_client import NoAnswerError, RefusedError
 from shuffledp.deploy.servers import http_server
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.counts.others import Response
-from shuffledp.network.anonymity import Hiding
 from shuffledp.network.graph import Graph
+from shuffledp.network.mixing import Hiding
 from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.walk import RandomWalk
 from shuffledp.peers import collecting
@@ -160,7 +160,7 @@ def test_the_report_counts_those_who_were_away_or_never_came(over):
     walk = RandomWalk(collection.graph.subgraph(range(5)), absences=masks)
     profile = collection.asked.randomizer.profile
     (bounds,) = exact_position_bounds(walk, (3,))
-    alone = Hiding.of(bounds).epsilon(profile, delta=1e-2, with_lower=False).upper
+    alone = Hiding(bounds).epsilon(profile, delta=1e-2, with_lower=False).upper
     assert alone <= result.guarantee.epsilon_upper <= 1.001 * alone  # an overload is charged for
 
 
@@ -257,7 +257,7 @@ def test_what_can_be_guessed_of_somebody_who_registered(over):
         assert account.both.lower == 0.5 < account.both.upper <= account.randomizer.upper
     assert uninformed.both.method == uninformed.shuffler.method == "crowd"
     walk = RandomWalk(collection.graph)
-    hiding = Hiding.of(*exact_position_bounds(walk, (3,)))
+    hiding = Hiding(*exact_position_bounds(walk, (3,)))
     exact = crowd_vulnerability_upper(Response.of(truth, 2), hiding.overlaps)
     assert uninformed.both.upper == pytest.approx(exact, abs=1e-6)
     assert leakage_of(result).notes == ()

@@ -16,8 +16,8 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.graph import Graph
+from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.walk import RandomWalk
-from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
 from shuffledp.peers.slots import mean_loads, overload_probability
 

@@ -47,8 +47,6 @@ def _up(value: float | None) -> str:
     Computation:
     --positions [auto|exact|spectral]
         Follow each report exactly, or bound its position by eigenvalues.  [default: auto]
-    --users [worst|all]  all: also state epsilon for 99, 90 and 50 % of the users. Publish the
-        epsilon of the worst user.  [default: worst]
     --processes N  Number of processes that follow reports exactly; by default two threads.
     {shared.JSON}
     """,

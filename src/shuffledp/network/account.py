@@ -13,15 +13,10 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, logger
 from shuffledp.core.shown import Frames, Shown
-from shuffledp.network.anonymity import ReportingProtocol, Terms
 from shuffledp.network.graph import Graph
-from shuffledp.network.walk_accountant import NetworkMixing, Positions
+from shuffledp.network.mixing import NetworkMixing, Positions, ReportingProtocol, Terms
 
 Components = Literal["connected", "largest"]
-Users = Literal["worst", "all"]
-
-#: Shares of the users for whom an epsilon of their own is given, beside the worst user's.
-SHARES = (0.5, 0.9, 0.99)
 
 #: Ask for the smallest number of rounds that is nearly as private as endless rounds.
 AUTO: Literal["auto"] = "auto"
@@ -66,9 +61,6 @@ class NetworkAccount(Shown):
         Users who hide nobody.
     dummies : DummyLaw or None
         Dummies that each honest user sends beside the report.
-    epsilon_of_shares : tuple of (float, float)
-        Shares of the users, and an epsilon that holds for at least this share of them: quantiles
-        over users, rounded up. Empty unless asked for.
     """
 
     num_users: int
@@ -87,7 +79,6 @@ class NetworkAccount(Shown):
     method: str
     num_dishonest: int
     dummies: DummyLaw | None = None
-    epsilon_of_shares: tuple[tuple[float, float], ...] = ()
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return plain values for a program."""
@@ -96,7 +87,6 @@ class NetworkAccount(Shown):
         return plain | {
             **({} if law is None else {"dummies": str(self.dummies)}),
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
-            "epsilon_of_shares": [list(pair) for pair in self.epsilon_of_shares],
             "uniform_epsilon": self.uniform_epsilon.upper,
             "method": self.epsilon.method,
             "source": self.epsilon.source,
@@ -131,7 +121,6 @@ class _Asked(Terms, total=False):
     within: float
     positions: Positions
     components: Components
-    users: Users
     on_progress: Progress | None
     engine: Engine | None
 
@@ -169,7 +158,6 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     components: Components = "connected",
     num_dishonest: SupportsIndex = 0,
     dummies: DummyLaw | None = None,
-    users: Users = "worst",
     on_progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> NetworkAccount | NetworkAccounts:
@@ -200,9 +188,6 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         Number of users who may reveal their own reports to the adversary; they hide nobody.
     dummies : DummyLaw, optional
         Law of the dummies that each honest user sends beside the report; they walk like reports.
-    users : {"worst", "all"}
-        "all" gives, beside the epsilon of the worst user, upper bounds on the epsilon of 50, 90 and
-        99 % of the users.
     on_progress, engine : callable, optional
         See `NetworkMixing`.
 
@@ -234,15 +219,14 @@ def account_network(  # noqa: PLR0913  # one keyword an option
     for name, value, allowed_values in (
         ("components", components, get_args(Components)),
         ("protocol", protocol, get_args(ReportingProtocol)),
-        ("users", users, get_args(Users)),
     ):
         if value not in allowed_values:
             raise ParameterError(f"{name} = {value!r} is not one of {allowed_values}")
     several = rounds != AUTO and isinstance(rounds, Collection)
-    numbers = [require_at_least("rounds", each, 0) for each in rounds] if several else []
+    given = [] if rounds == AUTO else rounds if several else [rounds]
+    numbers = [require_at_least("rounds", each, 0) for each in given]
     if several and not numbers:
         raise ParameterError("rounds is empty: give at least one number of rounds, for example 10")
-    asked = None if several or rounds == AUTO else require_at_least("rounds", rounds, 0)
     walked = graph.largest_component()[0] if components == "largest" else graph
     dishonest = require_at_least("num_dishonest", num_dishonest, 0, walked.num_users - 1)
     mixing = NetworkMixing(
@@ -252,65 +236,35 @@ def account_network(  # noqa: PLR0913  # one keyword an option
         on_progress=on_progress,
         engine=engine,
     )
-    of_walk: Terms = {
+    terms: Terms = {
         "delta": require_delta(delta),
         "protocol": protocol,
         "num_dishonest": dishonest,
         "dummies": dummies,
     }
-    if not several:
-        if asked is None:
-            asked = mixing.fewest_rounds(profile, within=within, **of_walk)
-        numbers = [asked]
+    numbers = numbers or [mixing.fewest_rounds(profile, within=within, **terms)]
     mixing.position_bounds_at(numbers)  # one pass for all, which are kept
-    honest = walked.num_users - dishonest
-    about = {
-        "num_users": walked.num_users,
-        "num_edges": walked.num_edges,
-        "laziness": mixing.walk.laziness,
-        "spectral_gap": mixing.spectrum.spectral_gap,
-        "irregularity": walked.irregularity,
-        "num_components": graph.num_components if components == "largest" else 1,
-        "uniform_epsilon": account_epsilon(
-            profile,
-            num_users=honest,
-            delta=of_walk["delta"],
-            dummies=dummies,
-        ),
-    }
-    shares = SHARES if users == "all" else ()
-    rows = tuple(
-        _account(mixing, profile, each, terms=of_walk, shares=shares, about=about)
-        for each in numbers
+    uniform = account_epsilon(
+        profile, num_users=walked.num_users - dishonest, delta=terms["delta"], dummies=dummies
     )
-    return NetworkAccounts(rows) if several else rows[0]
-
-
-def _account(
-    mixing: NetworkMixing,
-    profile: LocalProfile,
-    rounds: int,
-    *,
-    terms: Terms,
-    shares: tuple[float, ...],
-    about: dict[str, Any],
-) -> NetworkAccount:
-    """Return the account after a number of rounds."""
-    hiding = mixing.hiding(rounds)
-    epsilon = mixing.epsilon(profile, rounds=rounds, **terms)
-    least, of_shares = epsilon.upper, []
-    for share in reversed(shares):
-        if rounds:  # an epsilon for more of the users holds for fewer
-            least = min(least, hiding.epsilon_of_share(profile, share, **terms))
-        of_shares.append((share, least))
-    logger.info("network: %d rounds, epsilon about %.4g", rounds, epsilon.upper)
-    return NetworkAccount(
-        rounds=rounds,
-        epsilon=epsilon,
-        separation=hiding.separation,
-        worst_user=mixing.graph.name_of(hiding.worst_user),
-        method=hiding.bounds.method,
-        epsilon_of_shares=tuple(reversed(of_shares)),
-        **terms,
-        **about,
-    )
+    rows = []
+    for number in numbers:
+        hiding, epsilon = mixing.hiding(number), mixing.epsilon(profile, rounds=number, **terms)
+        logger.info("network: %d rounds, epsilon about %.4g", number, epsilon.upper)
+        row = NetworkAccount(
+            num_users=walked.num_users,
+            num_edges=walked.num_edges,
+            num_components=graph.num_components if components == "largest" else 1,
+            rounds=number,
+            laziness=mixing.walk.laziness,
+            epsilon=epsilon,
+            uniform_epsilon=uniform,
+            spectral_gap=mixing.spectrum.spectral_gap,
+            irregularity=walked.irregularity,
+            separation=hiding.separation,
+            worst_user=walked.name_of(hiding.worst_user),
+            method=hiding.bounds.method,
+            **terms,
+        )
+        rows.append(row)
+    return NetworkAccounts(tuple(rows)) if several else rows[0]

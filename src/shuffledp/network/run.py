@@ -29,10 +29,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.lazy import pl
 from shuffledp.core.profile import LocalProfile
-from shuffledp.network.anonymity import Hiding, ReportingProtocol, Terms
 from shuffledp.network.graph import Graph
+from shuffledp.network.mixing import Hiding, NetworkMixing, ReportingProtocol, Terms
 from shuffledp.network.shuffler import NetworkShuffler
-from shuffledp.network.walk_accountant import NetworkMixing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

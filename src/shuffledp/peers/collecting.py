@@ -186,11 +186,10 @@ def collection_result(
     estimates = asked.question.estimate(asked.randomizer, counts, options)
     how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
     exchange = Exchange(terms, graph, fetched.record, arrived, **how)
-    hiding = None
+    crowd = None
     if exchange.can_hide:
-        hiding = exchange.hiding
-        honest = max(hiding.overlaps.size - exchange.num_dishonest, 0)
-        hiding = replace(hiding, overlaps=hiding.overlaps[:honest])
+        crowd = exchange.hiding.overlaps
+        crowd = crowd[: max(crowd.size - exchange.num_dishonest, 0)]
     guarantee = exchange.guarantee(profile, delta=delta)
     num_users = max(num_registered, num_own)
     warnings = exchange.cautions(profile, guarantee)
@@ -219,7 +218,7 @@ def collection_result(
             name="network",
             account=lambda profile, delta: exchange.guarantee(profile, delta=delta),
             concealment=Concealment(
-                crowd=None if hiding is None else lambda: hiding.overlaps,
+                crowd=None if crowd is None else lambda: crowd,
                 failure=min(exchange.overload, 1.0),
                 is_complete=False,  # some may have been lost, or rejected
             ),

@@ -22,13 +22,12 @@ from shuffledp.core.checks import require_at_least, require_delta
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress
-from shuffledp.network.anonymity import Hiding
-from shuffledp.network.anonymity import Terms as Asked
 from shuffledp.network.graph import Graph
+from shuffledp.network.mixing import Hiding, NetworkMixing
+from shuffledp.network.mixing import Terms as Asked
 from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.run import ExchangeFacts, facts_of_walk, local_cautions
 from shuffledp.network.walk import RandomWalk
-from shuffledp.network.walk_accountant import NetworkMixing
 from shuffledp.peers import slots
 from shuffledp.peers.mail import Collected
 from shuffledp.peers.terms import Terms
@@ -202,7 +201,7 @@ class Exchange:
             how: Any = {"seen": self._seen, "on_progress": self._report}
             (bounds,) = exact_position_bounds(self._walk, [self.terms.rounds], **how)
         compared = [each for each in (bounds, bounds.given) if each is not None]
-        return max(map(Hiding.of, compared), key=lambda each: float(each.overlaps.sum()))
+        return max(map(Hiding, compared), key=lambda each: float(each.overlaps.sum()))
 
     def delta_left(self, delta: float, epsilon: float = 0.0) -> float:
         """Return delta less what an overload may add at ``epsilon``; rounded down, possibly < 0.

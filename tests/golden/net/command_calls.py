@@ -129,7 +129,7 @@ NETWORK = [
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds 0",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds 5",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds 1,2,10",
-    "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --users all",
+    "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto",
     "ring.csv --epsilon0 1 --delta 1e-6 --rounds auto --within 0.1 --protocol single",
     "ring.csv --epsilon0 2 --delta 1e-3 --rounds 12 --randomizer k-rr --k 2 --dishonest 5",
     "even-ring.csv --epsilon0 1 --delta 1e-6 --rounds 20 --lazy 0.5",

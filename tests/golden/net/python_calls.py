@@ -551,13 +551,12 @@ def graph_file(file):
     dict(rounds=3),
     dict(rounds=12, protocol="single"),
     dict(rounds=6, laziness=0.3),
-    dict(rounds="auto", users="all"),
+    dict(rounds="auto"),
     dict(rounds=6, protocol="both"),
 )
 def account_network(**asked):
     found = sdp.network.account_network(ring(), ANY, delta=1e-4, **asked)
-    kept = of(found, "epsilon", "rounds", "protocol", "uniform_epsilon", "worst_user", "separation")
-    return {**kept, "shares": found.epsilon_of_shares}
+    return of(found, "epsilon", "rounds", "protocol", "uniform_epsilon", "worst_user", "separation")
 
 
 @calls("network account", dict(method="exact"), dict(method="spectral"))

@@ -35,9 +35,6 @@ from shuffledp.network.walk import (
 #: Upper bound on the relative change of a number by its last few operations.
 FEW_ROUNDINGS = 2.0**-48
 
-# Beyond this tilt, all large ratios count alike.
-_LARGEST_TILT = 200.0
-
 # The mean law is raised to at least this at places that can be reached, so that no ratio overflows.
 _LEAST_REFERENCE = 1e-250
 
@@ -100,20 +97,6 @@ class PositionBounds:
             if not (array >= 0.0).all():  # NaN fails
                 raise ParameterError(f"{name} has a number that is not >= 0")
             object.__setattr__(self, name, read_only(array))
-
-    def tells(self, tilt: float) -> Floats:
-        """Return, for each user, a number that grows with the information in the user's position.
-
-        The mean of cosh(tilt rho) - 1, which weighs rare large ratios as Chernoff's bound does; the
-        second moment at tilt 0, or if no more is known. It only decides the order in which users
-        are examined.
-        """
-        if self.followed is not None or tilt == 0.0:
-            return 1.0 + self.chi_square
-        points = self.grid[1:]
-        each = (np.cosh(np.minimum(tilt * points, _LARGEST_TILT)) - 1.0) / points
-        told: Floats = self.tails @ np.diff(each, prepend=0.0)
-        return told
 
     def weights(self, users: Integers) -> tuple[Floats, Floats, float, float]:
         """Return a law of rho = P_i / mu under mu that dominates the laws of some users.

@@ -1,7 +1,9 @@
 """Anonymity of starting positions of a walk on a graph, for any number of rounds.
 
-There are two kinds of bounds, and the caller need not care which: exact laws of all users'
-positions, which cost time, and spectral bounds, which cost none but need more rounds.
+There are two kinds of bounds on positions, and the caller need not care which: exact laws of all
+users' positions, which cost time, and spectral bounds, which cost none but need more rounds. From
+bounds of either kind follow the anonymity of the worst-off user's report (`Hiding`), and its
+guarantee.
 """
 
 import math
@@ -9,26 +11,221 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, SupportsFloat, SupportsIndex, Unpack, get_args
+from typing import (
+    Any,
+    Literal,
+    Required,
+    SupportsFloat,
+    SupportsIndex,
+    TypedDict,
+    Unpack,
+    get_args,
+)
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from shuffledp.amplification.registry import account_epsilon
+from shuffledp.amplification.registry import account_epsilon, least_over
 from shuffledp.collection.counting import Engine
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import require_at_least, require_delta, require_finite
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.progress import Progress, no_progress
-from shuffledp.network.anonymity import Hiding, Terms
 from shuffledp.network.graph import Graph
 from shuffledp.network.positions import spectrum
-from shuffledp.network.positions.bounds import PositionBounds, exact_position_bounds
+from shuffledp.network.positions.bounds import (
+    FEW_ROUNDINGS,
+    PositionBounds,
+    exact_position_bounds,
+)
 from shuffledp.network.positions.remote_users import FollowedLaws, remote_position_bounds
 from shuffledp.network.positions.spectrum import DENSE_USERS, Spectrum
-from shuffledp.network.privacy import NETWORK_ASSUMPTIONS, network_walk_epsilon
+from shuffledp.network.privacy import (
+    NETWORK_ASSUMPTIONS,
+    WeightedWalk,
+    Weights,
+    network_walk_delta,
+    network_walk_epsilon,
+)
 from shuffledp.network.walk import RandomWalk
+
+ReportingProtocol = Literal["all", "single"]
+
+
+class Terms(TypedDict, total=False):
+    """Parameters of an account of an exchange, besides its rounds."""
+
+    delta: Required[float]  # Central delta
+    protocol: ReportingProtocol  # Whether holders hand in all reports, the default, or one
+    num_dishonest: int  # Users whose reports hide nobody; by default none
+    dummies: DummyLaw | None  # Dummies of each honest user; by default none
+
+
+# Part of the claim if positions are not followed exactly.
+_BY_EIGENVALUES = (
+    "Positions are bounded by eigenvalues, whose certificate fails with probability 1e-12 at most "
+    "over its fixed start vectors: the graph was not made with these in mind."
+)
+
+# A bound this near to a trusted shuffler's, relatively, is not worth a second one.
+_NEAR = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Hiding:
+    """Anonymity of the worst-off user's report, as bounds on all positions imply it."""
+
+    bounds: PositionBounds
+
+    @property
+    def worst_user(self) -> int:
+        """Node whose position reveals most, as far as the bounds show."""
+        return int(np.argmax(self.bounds.high))
+
+    @property
+    def separation(self) -> float:
+        """1 - the least of all ratios to the reference law, rounded up: 0 is perfectly mixed."""
+        return min(max(1.0 - float(self.bounds.low.min()), 0.0), 1.0)
+
+    @property
+    def position_law(self) -> Floats:
+        """Upper bound on the probability of each user to hold the report at the end."""
+        return np.asarray(np.minimum(self.bounds.reference * self.bounds.high.max(), 1.0))
+
+    @cached_property
+    def overlaps(self) -> Floats:
+        """Probabilities, by independent coins, that each other user's report hides any user's.
+
+        It then does so at least as well as one in a uniform shuffle would; rounded down. For a
+        victim v the overlap of user i is at least low_i / high_v (docs/results/network.md); the
+        greatest high_v covers all victims. For any victim, the other users have all but one of the
+        lows: leaving out the greatest covers that.
+        """
+        return _shares(self.bounds.low * ((1.0 - FEW_ROUNDINGS) / float(self.bounds.high.max())))
+
+    def epsilon(
+        self,
+        profile: LocalProfile,
+        *,
+        known: float = math.inf,
+        with_lower: bool = True,
+        **terms: Unpack[Terms],
+    ) -> Bound:
+        """Bound the central epsilon for every user; see `NetworkMixing.epsilon`.
+
+        An epsilon that is ``known`` to hold is not searched for again.
+        """
+        by_eigenvalues = () if self.bounds.method == "exact" else (_BY_EIGENVALUES,)
+        bound = network_walk_epsilon(
+            profile,
+            overlaps=self.overlaps,
+            position_law=self.position_law,
+            with_lower=with_lower,
+            **terms,
+        ).assuming(*by_eigenvalues)
+        if terms.get("dummies") is not None:
+            # Dummies ignore the values: what holds without them holds with them.
+            terms["dummies"] = None
+            without = self.epsilon(profile, known=known, with_lower=False, **terms)
+            return least_over([bound, without], bound.lower)
+        weighed = Weighing(self.bounds, profile, terms).epsilon(min(bound.upper, known))
+        return bound.at_most(weighed, method="network-walk/weighted")
+
+    def meets(self, profile: LocalProfile, *, epsilon: float, **terms: Unpack[Terms]) -> bool:
+        """Return True if a central target is proved for every user."""
+        weighing = Weighing(self.bounds, profile, terms)
+        if not weighing.unmet(weighing.users, epsilon).size:
+            return True
+        asked: dict[str, Any] = {**terms}
+        delta: float = asked.pop("delta")
+        asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
+        return network_walk_delta(profile, epsilon=epsilon, scale=delta, **asked) <= delta
+
+
+# Relative accuracy with which the worst of many users is found.
+_SLACK = 1e-5
+
+# A smaller gain is not worth the search, a tenth of a second an evaluation.
+_WORTH = 0.995
+
+# Number of evaluations of delta after which the remaining users are accounted for together.
+_MOST_EVALUATIONS = 40
+
+# A group that misses a target is split: one part in this number is examined apart.
+_PART = 4
+
+
+@dataclass(eq=False)
+class Weighing:
+    """The weighted blanket of users' positions relative to one law Q."""
+
+    bounds: PositionBounds
+    profile: LocalProfile
+    terms: Terms
+
+    @cached_property
+    def walk(self) -> WeightedWalk:
+        """The blanket, with the overlaps of all users but one with Q, rounded down."""
+        overlaps = _shares(self.bounds.low * (1.0 - FEW_ROUNDINGS))
+        delta, dishonest = self.terms["delta"], self.terms.get("num_dishonest", 0)
+        return WeightedWalk(self.profile, overlaps, delta=delta, num_dishonest=dishonest)
+
+    @property
+    def users(self) -> Integers:
+        """All users, those whose position reveals most first."""
+        return np.argsort(-1.0 - self.bounds.chi_square, kind="stable")
+
+    def epsilon(self, enough: float) -> float:
+        """Return an epsilon that holds for every user; or ``enough``, which is known to hold.
+
+        It is ``enough`` if a trusted shuffler's epsilon is hardly less. The most exposed user is
+        accounted for alone, and then any users who need more.
+        """
+        delta, users = self.terms["delta"], self.users
+        count = max(users.size - self.terms.get("num_dishonest", 0), 1)
+        limit = account_epsilon(self.profile, num_users=count, delta=delta, with_lower=False).upper
+        if not delta > 0.0 or enough <= (1.0 + _NEAR) * limit:
+            return enough
+        worst, group = 0.0, users[:1]
+        if not self.is_met(group, _WORTH * enough):
+            return enough
+        while group.size and worst < _WORTH * enough:
+            worst = max(worst, self.walk.epsilon(Weights(*self.bounds.weights(group)), delta))
+            group = self.unmet(users[1:], (1.0 + _SLACK) * worst)
+        return enough if group.size else min((1.0 + _SLACK) * worst, enough)
+
+    def is_met(self, users: Integers, epsilon: float) -> bool:
+        """Return True if a target is proved for all these users."""
+        return self.walk.delta(Weights(*self.bounds.weights(users)), epsilon) <= self.terms["delta"]
+
+    def unmet(self, users: Integers, epsilon: float) -> Integers:
+        """Return some of the users, most exposed first, for whom a target is not proved.
+
+        A bound for weights that dominate a group's weights holds for each member; groups that miss
+        the target are split, until there is one user, or too many evaluations were made.
+        """
+        pending, left = [users[1:], users[:1]], _MOST_EVALUATIONS
+        while pending:
+            group = pending.pop()
+            left -= 1
+            if not group.size or self.is_met(group, epsilon):
+                continue
+            if group.size == 1:
+                return group
+            if left <= 0:
+                return np.concatenate([group, *pending])
+            part = max(group.size // _PART, 1)
+            pending += [group[part:], group[:part]]
+        return np.empty(0, np.int64)
+
+
+def _shares(low: Floats) -> Floats:
+    """Return lower bounds as probabilities, ascending, without the greatest."""
+    return np.sort(np.clip(low, 0.0, 1.0))[:-1]
+
 
 Positions = Literal["auto", "exact", "spectral"]
 
@@ -167,7 +364,7 @@ class NetworkMixing:
 
     def hiding(self, rounds: SupportsIndex) -> Hiding:
         """Return the anonymity of the worst-off user's report after this number of rounds."""
-        return Hiding.of(self.position_bounds(rounds))
+        return Hiding(self.position_bounds(rounds))
 
     def epsilon(
         self,
@@ -239,7 +436,7 @@ class NetworkMixing:
             return 0
 
         def is_enough(bounds: PositionBounds) -> bool:
-            return Hiding.of(bounds).meets(profile, epsilon=target, **terms)
+            return Hiding(bounds).meets(profile, epsilon=target, **terms)
 
         def is_shown(rounds: int) -> bool:
             """Return True if eigenvalues and rows of remote users show ``rounds`` to be enough."""
