@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shuffledp.core.errors import MissingPackageError
-from shuffledp.engines import spark, spark_sessions
+from shuffledp.engines import spark
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,7 @@ def start_spark():
     """Return what starts a session, or skip, since pyspark or Java is not here."""
     pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make spark")
     try:
-        spark_sessions.require_java()
+        spark.require_java()
     except MissingPackageError as error:
         pytest.skip(str(error))
     started = []

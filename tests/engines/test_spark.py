@@ -10,7 +10,7 @@ import shuffledp as sdp
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy, derived_key
 from shuffledp.core.errors import DataError, DomainError, MissingPackageError, ParameterError
-from shuffledp.engines import spark, spark_blocks, spark_sessions
+from shuffledp.engines import spark, spark_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of its sockets and pandas
 
@@ -152,13 +152,13 @@ def test_names_of_columns_are_told_apart_or_refused(session):
 def test_java_has_to_be_there_and_new_enough(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(MissingPackageError, match=r"JAVA_HOME = .* has no Java: install"):
-        spark_sessions.require_java()
+        spark.require_java()
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019' >&2\n")
     java.chmod(0o755)
     with pytest.raises(MissingPackageError, match=r"17 or newer, .* has Java 11"):
-        spark_sessions.require_java()
+        spark.require_java()
 
 
 @pytest.mark.slow

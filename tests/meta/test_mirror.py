@@ -29,7 +29,6 @@ ELSEWHERE = {
     "deploy/web/pages.py": "deploy/web/test_survey.py",
     "deploy/wire.py": "deploy/test_messages.py",
     "engines/spark_blocks.py": "engines/test_spark.py",
-    "engines/spark_sessions.py": "engines/test_spark.py",
     "groups/shuffling.py": "end_to_end/test_cli_run_groups.py",
     "monitoring/comparison.py": "monitoring/test_plan.py",
     "randomizers/base.py": "contracts",

@@ -36,11 +36,10 @@ from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.lazy import pl
 from shuffledp.core.reports import Reports
-from shuffledp.engines.spark_sessions import session_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # Number of rows of a block of ids, and largest number of blocks.
 _ROWS_A_BLOCK: Final = 1 << 16
@@ -115,6 +114,18 @@ def prepared(  # noqa: PLR0917  # as its two callers
     # Shuffled and stored with the column; `open_reports` reads it.
     told = {METADATA_KEY: {**facts, "stored_by": "spark"}}
     return drawn.withMetadata(COLUMN, told), num_users, cautions
+
+
+def session_of(frame: Any) -> "SparkSession":
+    """Return the session of a frame; raise unless its driver is this process."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    if not isinstance(frame, DataFrame):
+        raise ParameterError(
+            f"frame is a {type(frame).__module__}.{type(frame).__name__}: give a DataFrame of a "
+            "classic session of Spark, whose driver is this process, not of Spark Connect"
+        )
+    return frame.sparkSession
 
 
 def _names(
