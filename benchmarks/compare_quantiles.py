@@ -14,7 +14,7 @@ import numpy as np
 
 import shuffledp as sdp
 from shuffledp.accounting.calibration import largest_epsilon0
-from shuffledp.estimation.trees import Tree, level_sizes
+from shuffledp.estimation.distributions import Tree, level_sizes
 from shuffledp.randomizers import make_randomizer
 
 EPSILON, DELTA, NUM_USERS = 1.0, 1e-6, 32_561

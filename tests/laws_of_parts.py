@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from shuffledp.estimation.trees import level_codes
+from shuffledp.estimation.distributions import level_codes
 from shuffledp.randomizers.parts import SampledLevels
 
 

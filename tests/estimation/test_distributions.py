@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.estimation.distributions import DistributionEstimates, NodeLaw, RangeErrors
+from shuffledp.estimation.distributions import DistributionEstimates, NodeLaw, RangeErrors, Tree
 from shuffledp.estimation.intervals import normal_quantile
-from shuffledp.estimation.trees import Tree
 
 BINS, NOISE = np.array([0.1, 0.3, 0.4, 0.2]), 0.01**2
 Z = normal_quantile(0.95)

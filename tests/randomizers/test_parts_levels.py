@@ -13,7 +13,7 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.reports import Reports
-from shuffledp.estimation.trees import level_codes
+from shuffledp.estimation.distributions import level_codes
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 from shuffledp.randomizers.parts import AllLevels, SampledLevels, SampledParts
 

@@ -16,8 +16,7 @@ from shuffledp.core.checks import require_at_least, require_finite, require_open
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.labels import require_list, require_text
 from shuffledp.core.reports import Counts
-from shuffledp.estimation.distributions import DistributionEstimates
-from shuffledp.estimation.trees import Tree, inner_edges, level_sizes
+from shuffledp.estimation.distributions import DistributionEstimates, Tree, inner_edges, level_sizes
 from shuffledp.randomizers.parts import AllLevels, Levels, SampledLevels
 
 _EDGE = partial(require_finite, "edges")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.estimation.trees import Tree, level_codes, level_sizes
+from shuffledp.estimation.distributions import Tree, level_codes, level_sizes
 
 # Shares of 100,000 against their chances, four times, by normal tails beyond seven deviations.
 FALSE_POSITIVE_RATE = 1e-10
