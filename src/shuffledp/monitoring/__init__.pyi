@@ -1,10 +1,10 @@
 from shuffledp.core.profile import MonitoringProfile as MonitoringProfile
+from shuffledp.monitoring.client import MemoisedReports as MemoisedReports
 from shuffledp.monitoring.client import MonitorClient as MonitorClient
 from shuffledp.monitoring.client import MonitorReport as MonitorReport
 from shuffledp.monitoring.design import MonitorDesign as MonitorDesign
 from shuffledp.monitoring.histories import Histories as Histories
 from shuffledp.monitoring.histories import open_histories as open_histories
-from shuffledp.monitoring.memoised import MemoisedReports as MemoisedReports
 from shuffledp.monitoring.plan import MonitorPlan as MonitorPlan
 from shuffledp.monitoring.plan import plan_monitoring as plan_monitoring
 from shuffledp.monitoring.privacy.central import central_delta_upper as central_delta_upper

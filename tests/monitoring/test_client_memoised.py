@@ -10,8 +10,8 @@ import pytest
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, FingerprintError, OutputError, ParameterError
-from shuffledp.monitoring import memoised
-from shuffledp.monitoring.memoised import MemoisedReports
+from shuffledp.monitoring import client
+from shuffledp.monitoring.client import MemoisedReports
 from shuffledp.randomizers import make_randomizer
 
 LAW = make_randomizer("k-rr", domain_size=5, epsilon0=0.5)
@@ -55,7 +55,7 @@ def test_reports_of_any_shape(tmp_path, name):
 KILLED = """
 import os, sys
 from pathlib import Path
-from shuffledp.monitoring import memoised
+from shuffledp.monitoring import client
 from shuffledp.randomizers import make_randomizer
 
 left = int(sys.argv[2])
@@ -69,8 +69,8 @@ def dying(call):
     return wrapped
 
 os.open, os.fsync, os.link = dying(os.open), dying(os.fsync), dying(os.link)
-memoised.sync_folder, Path.unlink = dying(memoised.sync_folder), dying(Path.unlink)
-state = memoised.MemoisedReports(sys.argv[1], make_randomizer("k-rr", domain_size=5, epsilon0=0.5))
+client.sync_folder, Path.unlink = dying(client.sync_folder), dying(Path.unlink)
+state = client.MemoisedReports(sys.argv[1], make_randomizer("k-rr", domain_size=5, epsilon0=0.5))
 print(*(int(state.report(code).data[0]) for code in range(5)))
 """
 
@@ -100,7 +100,7 @@ def test_two_that_start_at_once_share_one_draw(tmp_path, monkeypatch):
             found[0] = codes(MemoisedReports(path, LAW, entropy=Entropy.from_seed(8)))
         link(partial, target)
 
-    monkeypatch.setattr(memoised.os, "link", overtaken)
+    monkeypatch.setattr(client.os, "link", overtaken)
     assert codes(MemoisedReports(path, LAW, entropy=Entropy.from_seed(9))) == found[0]
 
 
