@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from shuffledp.core.entropy import Entropy
-from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.groups import Groups
 from shuffledp.groups.reference_orders import (
+    Memberships,
     breadth_first_order,
     choose_reference_order,
     group_widths,

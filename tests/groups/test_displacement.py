@@ -9,9 +9,8 @@ from scipy.stats import binom
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.coordinates import EARTH_RADIUS
 from shuffledp.groups.displacement import DisplacementShuffler, PublicPlaces
-from shuffledp.groups.groups import Groups
+from shuffledp.groups.groups import EARTH_RADIUS, Groups
 
 PAIR = Groups.from_sets([[0, 1]], num_users=2)
 

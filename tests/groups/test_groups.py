@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.coordinates import MOST_USERS
 from shuffledp.groups.group_kernels import row_sums
-from shuffledp.groups.groups import Groups, Memberships, count_of, starts_of
+from shuffledp.groups.groups import MOST_USERS, Groups, count_of, starts_of
+from shuffledp.groups.reference_orders import Memberships
 
 
 @st.composite

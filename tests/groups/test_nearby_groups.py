@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import groups as rows
-from shuffledp.groups.coordinates import EARTH_RADIUS, LARGEST_COORDINATE
-from shuffledp.groups.groups import Groups
+from shuffledp.groups.groups import EARTH_RADIUS, LARGEST_COORDINATE, Groups
 
 
 def members_of(groups):

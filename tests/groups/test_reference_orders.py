@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import reference_orders as centroid_sweeps
-from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.groups import Groups
 from shuffledp.groups.reference_orders import (
     DISTANCES,
     PATIENCE,
+    Memberships,
     ReferenceOrder,
     breadth_first,
     breadth_first_order,

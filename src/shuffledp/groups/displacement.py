@@ -58,9 +58,14 @@ from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
-from shuffledp.groups.coordinates import EARTH_RADIUS, distinct_places, points_of_people
 from shuffledp.groups.exact_draws import MOST_DIMENSIONS, SMALLEST_THETA, draw_lattice_noise
-from shuffledp.groups.groups import Groups, blocks_of
+from shuffledp.groups.groups import (
+    EARTH_RADIUS,
+    Groups,
+    blocks_of,
+    distinct_places,
+    points_of_people,
+)
 from shuffledp.groups.reference_orders import (
     alpha_above,
     choose_reference_order,

@@ -16,9 +16,8 @@ from shuffledp.collection.source import edge_files
 from shuffledp.collection.source.tables import open_source, reading
 from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.errors import ColumnOrderWarning, DataError, ParameterError
-from shuffledp.groups.coordinates import first_fault, require_metric
 from shuffledp.groups.displacement import DisplacementShuffler
-from shuffledp.groups.groups import Groups
+from shuffledp.groups.groups import Groups, first_fault, require_metric
 from shuffledp.groups.mallows import MallowsShuffler
 
 _METRES = {"": Decimal(1), "m": Decimal(1), "km": Decimal(1000), "mi": Decimal("1609.344")}

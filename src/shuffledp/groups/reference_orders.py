@@ -49,7 +49,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, Self, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,8 +60,7 @@ from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.reports import read_only
-from shuffledp.groups.coordinates import points_of_people
-from shuffledp.groups.groups import Groups, Memberships
+from shuffledp.groups.groups import Groups, points_of_people
 
 
 def require_theta(value: SupportsFloat) -> float:
@@ -107,6 +106,32 @@ def require_reports(reports: NDArray[Any], num_users: int) -> None:
             f"reports has {reports.shape[0]:,} rows for {num_users:,} people: give one report for "
             "each, in the same order"
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Memberships:
+    """Groups in compressed rows, by group and by person: starts, and members or groups ascending.
+
+    Reference orders need the groups of people as often as the members of groups; transposing the
+    rows costs one pass, and is done once for all orders that are tried.
+    """
+
+    groups: Groups
+    sizes: Integers = field(repr=False)
+    of_groups: tuple[Integers, NDArray[np.int32]] = field(repr=False)
+    of_users: tuple[Integers, NDArray[np.int32]] = field(repr=False)
+
+    @classmethod
+    def of(cls, groups: Groups) -> Self:
+        """Transpose the rows of groups. Cost: O(memberships); memory: 4 bytes a membership."""
+        from scipy.sparse import csr_array
+
+        rows = groups.starts, groups.members
+        ones = np.ones(groups.members.size, dtype=np.int8)
+        turned = csr_array((ones, *rows[::-1]), shape=(groups.num_groups, groups.num_users)).tocsc()
+        starts, held = turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False)
+        users = read_only(starts), read_only(held)
+        return cls(groups=groups, sizes=read_only(groups.sizes), of_groups=rows, of_users=users)
 
 
 #: The rank distances whose sensitivities are known.

@@ -23,9 +23,8 @@ from shuffledp.core.checks import require_at_least
 from shuffledp.core.entropy import BlockEntropy, Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.labels import holds_numbers, label_series
-from shuffledp.groups.coordinates import EARTH_RADIUS, points_of_people
 from shuffledp.groups.grouping import Grouping, OpenedGroups
-from shuffledp.groups.groups import Groups
+from shuffledp.groups.groups import EARTH_RADIUS, Groups, points_of_people
 from shuffledp.randomizers.checks import require_codes
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
 

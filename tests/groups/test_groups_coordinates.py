@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shuffledp.groups.coordinates import EARTH_RADIUS, chord_of, distinct_places, first_fault
+from shuffledp.groups.groups import EARTH_RADIUS, chord_of, distinct_places, first_fault
 
 
 def test_chords():
