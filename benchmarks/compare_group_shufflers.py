@@ -193,7 +193,7 @@ def rows(scene: Scene) -> None:
             )
             sigma = [draw(entropy) for _ in range(NUM_DRAWS)]
             away = np.linalg.norm(positions - positions[sigma[0]], axis=1).mean()
-            stays = preserved_share(sigma, scene.region, delta=0.05)
+            stays = preserved_share(sigma, scene.region)
             moved, kept = f"{away:.3g}", f"{stays:.1%}"
             epsilon = guarantee_text(scene, shuffler)
         print(f"| {name} | {moved} | {epsilon} | {kept} | {vulnerable:.1%} | {error:.3f} |")

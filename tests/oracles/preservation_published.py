@@ -28,10 +28,14 @@ from functools import cache
 
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.errors import ParameterError
-from shuffledp.groups.shuffling import required_members
 
 # The number of integer operations grows like n^3.
 _MOST_ITEMS = 200
+
+
+def required_members(subset_size: int, eta: float) -> int:
+    """Return the least number of l reports that must stay for a share: eta l, rounded up."""
+    return math.ceil(Fraction(repr(float(eta))) * subset_size)
 
 
 @cache

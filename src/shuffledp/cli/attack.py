@@ -84,7 +84,7 @@ def _simulate(
             ("people", f"{survey.num_users:,}"),
             ("answers", f"{survey.domain_size}"),
             ("epsilon0", given(survey.randomizer.epsilon0)),
-            ("groups", f"{grouping.describe()}: {people}"),
+            ("groups", f"{opened.groups.description}: {people}"),
             ("alpha", given(alpha)),
             _model(shuffler, distance),
         ]

@@ -202,17 +202,6 @@ class Grouping:
                 f"{reach!r} is not a whole number: give another number of hops"
             ) from None
 
-    def describe(self) -> str:
-        """Return a short description of the groups."""
-        if self.radius is not None:
-            measured = f"{', '.join(self.by)}, {self.metric_used} distance"
-            return f"people within {self.radius} of each other ({measured})"
-        if self.group_size is not None:
-            return f"each person and the {self.group_size - 1} nearest by {', '.join(self.by)}"
-        if self.graph is not None:
-            return f"people at most {self.hops} hops apart in {self.graph.name}"
-        return f"groups listed in {self.groups_file.name if self.groups_file else ''}"
-
     def open(self, table: str | PathLike[str], **ways: Any) -> "OpenedGroups":
         """Form the groups of a table's people, one a row.
 
@@ -227,8 +216,7 @@ class Grouping:
                 groups = Groups.from_distance(points, _distance(self.radius, metric), metric=metric)
         else:
             groups = self._by_name(path, **ways)
-        named = replace(groups, description=self.describe())
-        return OpenedGroups(groups=named, grouping=self, coordinates=points)
+        return OpenedGroups(groups=groups, grouping=self, coordinates=points)
 
     def _by_name(self, path: Path, **ways: Any) -> Groups:
         """Form groups by a file that names people, with ids or the numbers of their rows."""
