@@ -55,20 +55,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from shuffledp.amplification import registry, stated_blanket
 from shuffledp.amplification.atom_law import AtomLaw, atom_epsilon_above
 from shuffledp.amplification.clones_and_families import blanket_atoms
 from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta, tail_targets
-from shuffledp.amplification.registry import (
-    account_delta,
-    account_epsilon,
-    carried_over,
-    least_over,
-)
-from shuffledp.amplification.stated_blanket import (
-    STATED_BLANKET,
-    dominating_laws,
-    violated_hypothesis,
-)
 from shuffledp.core.bound import Bound
 from shuffledp.core.checks import (
     require_at_least,
@@ -139,19 +129,19 @@ def _thinning(
     if profile.delta0 > 0.0 or profile.epsilon0 > LARGEST_EPSILON0 or not atoms:
         return [], num_users
     stated = LocalProfile(epsilon0=profile.epsilon0, family=RandomizerFamily.OTHER, blanket=atoms)
-    if violated_hypothesis(stated) is not None:
+    if stated_blanket.violated_hypothesis(stated) is not None:
         return [], num_users
     size, kappa = _block_of(distance, num_users, theta)
     if (size - 1) * kappa < _FEWEST_HIDING:
         return [], num_users
     laws = [
         AtomLaw(kappa * law.masses, law.ratios0 / kappa, law.ratios1 / kappa, accuracy=law.accuracy)
-        for law in dominating_laws(stated)
+        for law in stated_blanket.dominating_laws(stated)
     ]
     return laws, size
 
 
-_mallows = partial(carried_over, source=_SOURCE, assumptions=MALLOWS_ASSUMPTIONS)
+_mallows = partial(registry.carried_over, source=_SOURCE, assumptions=MALLOWS_ASSUMPTIONS)
 
 
 def grouped_epsilon(
@@ -216,22 +206,20 @@ def grouped_epsilon(
         raise ParameterError(f"distance = {distance!r} is not one of {MALLOWS_DISTANCES}")
     delta = require_delta(delta)
     n = require_at_least("num_users", num_users, 1)
+    account = partial(registry.account_epsilon, profile, delta=delta)
+    uniform = account(num_users=1 if math.isinf(theta) else n, with_lower=with_lower)
     if theta == 0.0:
-        bound = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
-        uniformly = "theta = 0: the shuffle is uniform."
-        return bound.assuming(uniformly)
-    crowd = 1 if math.isinf(theta) else n
-    uniform = account_epsilon(profile, num_users=crowd, delta=delta, with_lower=with_lower)
-    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+        return uniform.assuming("theta = 0: the shuffle is uniform.")
+    single = account(num_users=1, with_lower=False)
     found = [_mallows(single, method="local", upper=single.upper)]
     if delta > 0.0 and not math.isinf(theta):
         laws, size = _thinning(profile, n, theta, distance)
         if laws:
-            extra = STATED_BLANKET.assumptions if profile.blanket else ()
+            extra = stated_blanket.STATED_BLANKET.assumptions if profile.blanket else ()
             upper = max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws)
             held: dict[str, Any] = {"source": _SOURCE, "assumptions": MALLOWS_ASSUMPTIONS + extra}
             found.append(Bound(lower=None, upper=upper, method="mallows-thinned", **held))
-    return least_over(found, uniform.lower)
+    return registry.least_over(found, uniform.lower)
 
 
 # Assumptions of the numbers; a Bound repeats them because they are part of the claim.
@@ -283,7 +271,7 @@ def _poisson_tail(count: int, mean: float) -> float:
     return min(exponential * min(factor, 1.0) * (1.0 + 1e-12), 1.0)
 
 
-_displaced = partial(carried_over, source=_SOURCE, assumptions=DISPLACEMENT_ASSUMPTIONS)
+_displaced = partial(registry.carried_over, source=_SOURCE, assumptions=DISPLACEMENT_ASSUMPTIONS)
 
 
 def displaced_epsilon(
@@ -347,26 +335,28 @@ def displaced_epsilon(
         raise ParameterError(
             f"expected_crowd = {mean:g} is above {n - 1:,}, the number of other users"
         )
-    uniform = account_epsilon(profile, num_users=n, delta=delta, with_lower=with_lower)
-    single = account_epsilon(profile, num_users=1, delta=delta, with_lower=False)
+    account = partial(registry.account_epsilon, profile, delta=delta)
+    uniform = account(num_users=n, with_lower=with_lower)
+    single = account(num_users=1, with_lower=False)
     found = [_displaced(single, method="local", upper=single.upper)]
     if mean == n - 1:  # every chance is 1
         method = f"displaced/{uniform.method}"
         found = [_displaced(uniform, method=method, upper=uniform.upper)]
     elif delta > 0.0 and (law := crowd_with_mean(mean, delta=delta)) is not None:
-        guess = account_epsilon(profile, num_users=law.sizes[0], delta=delta, with_lower=False)
+        guess = account(num_users=law.sizes[0], with_lower=False)
 
         def delta_at(epsilon: float) -> float:
+            how: Any = {"epsilon": epsilon, "with_lower": False}
+
             def conditional(size: int) -> float:
-                bound = account_delta(profile, num_users=size, epsilon=epsilon, with_lower=False)
-                return bound.upper
+                return registry.account_delta(profile, num_users=size, **how).upper
 
             return crowd_delta(law, conditional, conditional(1))
 
         how = {"guess": guess.upper, "relative_tolerance": 1e-6}
         _, epsilon = last_above_first_below(delta_at, delta, 0.0, single.upper, **how)
         found.append(_displaced(guess, method=f"displaced/{guess.method}", upper=epsilon))
-    return least_over(found, uniform.lower)
+    return registry.least_over(found, uniform.lower)
 
 
 _HINT = "give a number >= 0, such as 4"

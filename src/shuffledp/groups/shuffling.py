@@ -36,6 +36,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.core.reports import Reports
+from shuffledp.groups import privacy
 from shuffledp.groups.displacement import DisplacementShuffler
 from shuffledp.groups.facts import (
     DisplacementFacts,
@@ -47,13 +48,6 @@ from shuffledp.groups.facts import (
 from shuffledp.groups.grouping import GroupShuffler
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler, target_place_law
-from shuffledp.groups.privacy import (
-    crowd_with_mean,
-    displaced_epsilon,
-    grouped_epsilon,
-    odds_factor,
-    reidentification_bound,
-)
 from shuffledp.groups.reference_orders import group_widths
 
 # Rarer crowds than about this hardly change the success probability of guesses.
@@ -114,7 +108,7 @@ class _InMemory(ABC):
             median_group=int(np.median(sizes)),
             largest_group=int(sizes.max()),
             alpha=alpha,
-            odds_factor=odds_factor(alpha),
+            odds_factor=privacy.odds_factor(alpha),
             reidentification=_reidentification(groups, profile, alpha),
             preserved=0.0 if many else preserved_share(draws, largest),
         )
@@ -174,7 +168,7 @@ class GroupShuffling(_InMemory):
 
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
         theta, distance = self.shuffler.theta, self.shuffler.reference.distance
-        return grouped_epsilon(profile, theta=theta, distance=distance, **asked)
+        return privacy.grouped_epsilon(profile, theta=theta, distance=distance, **asked)
 
     def _facts(self, groups: Groups, draws: list[Integers], **common: Any) -> MallowsFacts:
         reference = self.shuffler.reference
@@ -228,7 +222,7 @@ class DisplacementShuffling(_InMemory):
 
     def _epsilon(self, profile: LocalProfile, **asked: Any) -> Bound:
         # For the user hidden by the fewest others.
-        return displaced_epsilon(profile, expected_crowd=float(self.crowds.min()), **asked)
+        return privacy.displaced_epsilon(profile, expected_crowd=float(self.crowds.min()), **asked)
 
     def _facts(self, groups: Groups, draws: list[Integers], **common: Any) -> DisplacementFacts:
         places, crowds = self.shuffler.places, self.crowds
@@ -244,7 +238,7 @@ class DisplacementShuffling(_InMemory):
 
     def _concealment(self) -> Concealment:
         least = float(self.crowds.min())
-        return Concealment(crowd=partial(crowd_with_mean, least, delta=_RAREST_CROWD))
+        return Concealment(crowd=partial(privacy.crowd_with_mean, least, delta=_RAREST_CROWD))
 
 
 def rows_writer(
@@ -315,7 +309,7 @@ def _reidentification(
         Reidentification(
             subset_size=size,
             group_size=group_size,
-            most_probable=reidentification_bound(
+            most_probable=privacy.reidentification_bound(
                 group_size=group_size, subset_size=size, epsilon0=profile.epsilon0, alpha=alpha
             ),
         )
