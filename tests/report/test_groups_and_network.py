@@ -21,7 +21,6 @@ GROUPS = MallowsFacts(
     rank_distance="kendall",
     reference_order="longest axis",
     sensitivity=1_000,
-    orders_tried=(("breadth first", 2_000), ("longest axis", 1_000)),
     alpha=4.0,
     theta=0.004,
     mean_displacement=12.3456,
@@ -89,16 +88,6 @@ def test_the_section_escapes_what_comes_from_outside(make_result):
     assert "<age>" not in html
     page = Page(html)
     assert "95% confidence" in page.text
-    assert "Reference orders that were tried" in page.text
-
-
-def test_tables_without_rows_are_left_out(make_result):
-    without = dataclasses.replace(GROUPS, orders_tried=())
-    whole, less = (
-        Page(page_html(make_result(facts=groups, shuffler="mallows")))
-        for groups in (GROUPS, without)
-    )
-    assert less.tags.count("table") == whole.tags.count("table") - 1
 
 
 NETWORK = NetworkFacts(

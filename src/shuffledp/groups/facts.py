@@ -53,7 +53,6 @@ class MallowsFacts(GroupFacts):
 
     largest_width: int
     rank_distance: str
-    orders_tried: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

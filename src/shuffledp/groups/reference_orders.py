@@ -333,8 +333,6 @@ class ReferenceOrder:
         Rank distance for which it was chosen.
     sensitivity : int
         Exact sensitivity of that distance, for the groups for which it was chosen.
-    tried : tuple of (str, int)
-        Name and sensitivity of every order that was tried.
 
     Examples
     --------
@@ -347,7 +345,6 @@ class ReferenceOrder:
     name: str
     distance: str
     sensitivity: int
-    tried: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         order = np.ascontiguousarray(self.order, dtype=np.int64)
@@ -417,28 +414,16 @@ def choose_reference_order(
     points = None
     if coordinates is not None:
         points = points_of_people(coordinates, metric, groups.num_users)
-    tried = [("as given", least)]
     found = [(least, "as given", np.arange(groups.num_users))]
     if distance not in ORDER_FREE_DISTANCES:
-        tried, found = [], []
-        memberships = Memberships.of(groups)
+        memberships, found = Memberships.of(groups), []
         for name, start in _ideas(memberships, points):
-            before = int(sensitivities_in_order(distance, memberships, start).max(initial=0))
-            tried.append((name, before))
-            order, after = improve_by_sweeps(distance, memberships, start, good_enough=least)
-            if after < before:
-                tried.append((f"{name}, swept", after))
-            found.append((after, tried[-1][0], order))
-            if after == least:
+            order, value = improve_by_sweeps(distance, memberships, start, good_enough=least)
+            found.append((value, name if order is start else f"{name}, swept", order))
+            if value == least:
                 break
-    best, best_name, best_order = min(found, key=lambda candidate: candidate[0])
-    return ReferenceOrder(
-        order=best_order,
-        name=best_name,
-        distance=distance,
-        sensitivity=best,
-        tried=tuple(tried),
-    )
+    value, name, order = min(found, key=lambda candidate: candidate[0])
+    return ReferenceOrder(order=order, name=name, distance=distance, sensitivity=value)
 
 
 def _ideas(memberships: Memberships, points: Floats | None) -> Iterator[tuple[str, Integers]]:

@@ -177,7 +177,6 @@ class GroupShuffling(_InMemory):
             rank_distance=reference.distance,
             reference_order=reference.name,
             sensitivity=reference.sensitivity,
-            orders_tried=reference.tried,
             theta=self.shuffler.theta,
             mean_displacement=_mean_displacement(reference.places[:, None], draws),
             **common,

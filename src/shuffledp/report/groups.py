@@ -24,11 +24,9 @@ def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
     known: dict[str, Any] = {}
     if facts is not None:
         how = {"facts": facts, "is_mallows": isinstance(facts, MallowsFacts), "kinds": _KINDS}
-        orders = getattr(facts, "orders_tried", ())
         known = {
             "paragraphs": paragraphs("groups.txt", facts=facts),
             "tables": rendered_tables("groups-rows.txt", **how),
-            "values": {"orders": [(name, f"{number:,}") for name, number in orders]},
         }
     return ShuffleWords(
         notice=_NOTICES[shuffler],

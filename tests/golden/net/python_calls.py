@@ -484,7 +484,7 @@ def groups(formed):
         "cautions": found.cautions(),
         "of": found.group(7) if formed == "sets" else found.of(7),
         "order": order.order,
-        **of(order, "name", "sensitivity", "tried"),
+        **of(order, "name", "sensitivity"),
     }
 
 
