@@ -112,28 +112,22 @@ class NetworkShuffling:
     are_rounds_chosen: bool = False
 
     def guarantee(
-        self,
-        profile: LocalProfile,
-        num_users: int,
-        *,
-        delta: float,
-        with_lower: bool = True,
-        dummies: DummyLaw | None = None,
+        self, profile: LocalProfile, num_users: int, *, delta: float, **asked: Any
     ) -> Guarantee:
         """Return the central guarantee of the hand-ins, if all users answered."""
         users = self.mixing.walk.num_users
-        if dummies is not None and self.protocol == "single":
+        if asked.get("dummies") is not None and self.protocol == "single":
             raise ParameterError(
-                f"dummies = {dummies} with protocol = 'single' would displace answers, since every "
-                "user hands in one report: use protocol 'all'"
+                f"dummies = {asked['dummies']} with protocol = 'single' would displace answers, "
+                "since every user hands in one report: use protocol 'all'"
             )
         if num_users != users:
             raise DataError(
                 f"{num_users:,} people answered and the network has {users:,} users: give every "
                 "user one row with an answer, and leave out of the graph whoever has none"
             )
-        asked: Any = {"delta": delta, "protocol": self.protocol, "dummies": dummies}
-        bound = self.mixing.epsilon(profile, rounds=self.rounds, with_lower=with_lower, **asked)
+        asked |= {"rounds": self.rounds, "protocol": self.protocol}
+        bound = self.mixing.epsilon(profile, delta=delta, **asked)
         return Guarantee(epsilon=bound, delta=float(delta), num_users=num_users)
 
     @property
@@ -359,32 +353,24 @@ class NetworkPlan:
         self,
         question: Question,
         *,
-        epsilon: float | None = None,
-        epsilon0: float | None = None,
-        max_epsilon0: float | None = None,
         delta: float,
         randomizer: str | None = None,
         dummies: DummyLaw | None = None,
+        **target: float | None,
     ) -> Plan:
         """Return a randomizer of a given epsilon0, or for a central target, and its exchange.
 
-        For a target it is the randomizer that a plan for a uniform shuffle chooses, with somewhat
+        ``target`` is ``epsilon`` or ``epsilon0``, and perhaps ``max_epsilon0``, as of `plan`. For a
+        central target it is the randomizer that a plan for a uniform shuffle chooses, with somewhat
         more noise; with dummies, which do not change the number of rounds, k-RR.
         """
         if dummies is not None and question.has_one_label:
             randomizer = randomizer or next(iter(question.dummy_candidates()), None)
-        planned = partial(
-            make_plan,
-            question,
-            num_users=self.mixing.graph.num_users,
-            epsilon=epsilon,
-            epsilon0=epsilon0,
-            max_epsilon0=max_epsilon0,
-            delta=delta,
-        )
-        if epsilon is None:
+        about: Any = {"num_users": self.mixing.graph.num_users, "delta": delta, **target}
+        planned = partial(make_plan, question, **about)
+        if target.get("epsilon") is None:
             name = randomizer or next(iter(question.candidates()))
-            near = chosen_candidates(question, name)[name](epsilon0 or 0.0)
+            near = chosen_candidates(question, name)[name](target.get("epsilon0") or 0.0)
         else:
             near = planned(randomizer=randomizer).randomizer
             name = near.name
