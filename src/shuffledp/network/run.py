@@ -30,7 +30,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.lazy import pl
 from shuffledp.core.profile import LocalProfile
 from shuffledp.network.graph import Graph
-from shuffledp.network.mixing import Hiding, NetworkMixing, ReportingProtocol, Terms
+from shuffledp.network.mixing import Hiding, NetworkMixing, ReportingProtocol
 from shuffledp.network.shuffler import NetworkShuffler
 
 
@@ -148,9 +148,12 @@ class NetworkShuffling:
     def facts(self, profile: LocalProfile, guarantee: Guarantee, **run: Any) -> NetworkFacts:
         """Return facts about graph and walk."""
         graph, hiding = self.mixing.graph, self.mixing.hiding(self.rounds)
-        delta, num_released = guarantee.delta_upper, run["num_released"]
+        num_released = run["num_released"]
         return NetworkFacts(
             graph=self.graph_name,
+            rounds=self.rounds,
+            protocol=self.protocol,
+            laziness=self.mixing.walk.laziness,
             num_self_loops=graph.num_self_loops,
             num_duplicates=graph.num_duplicates,
             are_rounds_chosen=self.are_rounds_chosen,
@@ -159,15 +162,7 @@ class NetworkShuffling:
             most_held=graph.num_users * float(graph.stationary_law().max()),
             num_released=num_released,
             num_dummies=graph.num_users - num_released,
-            **facts_of_walk(
-                graph,
-                profile,
-                hiding,
-                Terms(delta=delta, protocol=self.protocol),
-                delta=delta,
-                rounds=self.rounds,
-                laziness=self.mixing.walk.laziness,
-            ),
+            **facts_of_walk(graph, hiding, profile, guarantee),
         )
 
     def cautions(
@@ -379,30 +374,17 @@ class NetworkPlan:
 
 
 def facts_of_walk(
-    users: Graph,
-    profile: LocalProfile,
-    hiding: Hiding,
-    asked: Terms,
-    *,
-    delta: float,
-    rounds: int,
-    laziness: float,
+    users: Graph, hiding: Hiding, profile: LocalProfile, guarantee: Guarantee
 ) -> dict[str, Any]:
-    """Return facts about an exchange between users, by field of `NetworkFacts`.
-
-    The delta of ``asked`` is the part of ``delta`` that is not spent on anything else.
-    """
-    honest = max(users.num_users - asked.get("num_dishonest", 0), 1)
-    uniform = guarantee_for(profile, honest, delta=delta, with_lower=False)
+    """Return facts about an exchange between users, by field of `NetworkFacts`."""
+    delta = guarantee.delta_upper
+    uniform = guarantee_for(profile, guarantee.num_users, delta=delta, with_lower=False)
     return {
         "num_users": users.num_users,
         "num_edges": users.num_edges,
         "fewest_neighbours": int(users.degrees.min()),
         "most_neighbours": int(users.degrees.max()),
         "irregularity": users.irregularity,
-        "rounds": rounds,
-        "protocol": asked.get("protocol", "all"),
-        "laziness": laziness,
         "separation": hiding.separation,
         "method": hiding.bounds.method,
         "uniform_epsilon": uniform.epsilon_upper,

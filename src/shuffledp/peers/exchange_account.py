@@ -287,10 +287,13 @@ def exchange_facts(
     if not exchange.can_hide:
         return None
     terms, graph, users = exchange.terms, exchange.graph, exchange.users
-    delta, hiding = guarantee.delta_upper, exchange.hiding
+    hiding = exchange.hiding
     num_empty = collected.num_hand_ins - len(collected.reports)
     return ExchangeFacts(
         graph=graph_name,
+        rounds=terms.rounds,
+        protocol=terms.protocol,
+        laziness=terms.laziness,
         num_self_loops=graph.num_self_loops,
         num_duplicates=graph.num_duplicates,
         are_rounds_chosen=False,
@@ -305,13 +308,5 @@ def exchange_facts(
         num_dishonest=exchange.num_dishonest,
         is_traffic_even=terms.per_neighbour > 0,
         overload=exchange.overload,
-        **facts_of_walk(
-            users,
-            profile,
-            hiding,
-            exchange.asked(max(exchange.delta_left(delta), 0.0)),
-            delta=delta,
-            rounds=terms.rounds,
-            laziness=terms.laziness,
-        ),
+        **facts_of_walk(users, hiding, profile, guarantee),
     )
