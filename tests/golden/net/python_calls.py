@@ -526,7 +526,7 @@ def displacement_shuffler(formed):
 def grouping(**asked):
     found = sdp.groups.Grouping(**asked)
     opened = found.open("survey.csv")
-    return {"described": found.describe(), **of(opened.groups, "num_groups", "largest_size")}
+    return of(opened.groups, "description", "num_groups", "largest_size")
 
 
 # ---------------------------------------------------------------- networks
