@@ -39,14 +39,20 @@ from shuffledp.core.profile import (
     rounded_atoms,
 )
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.estimation.distributions import DistributionEstimates, NodeLaw, RangeErrors
+from shuffledp.estimation.distributions import (
+    DistributionEstimates,
+    NodeLaw,
+    RangeErrors,
+    Tree,
+    inner_edges,
+    level_codes,
+)
 from shuffledp.estimation.frequencies import (
     FrequencyEstimates,
     estimate_frequencies,
     unbiased_counts,
 )
 from shuffledp.estimation.intervals import simultaneous_confidence
-from shuffledp.estimation.trees import Tree, inner_edges, level_codes
 from shuffledp.randomizers import checks
 from shuffledp.randomizers.base import error_at
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse, histogram
