@@ -27,10 +27,10 @@ from shuffledp.accounting.account import account
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.analyzer import Analyzer
-from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.servers.batches import open_texts
 from shuffledp.deploy.servers.settings import read_task, sealing_keys
 from shuffledp.deploy.shuffler import Shuffler
+from shuffledp.deploy.wire import open_seal
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")
 NUM_CONNECTIONS = 64

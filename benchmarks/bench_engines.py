@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 import shuffledp as sdp
 from engines.test_spark import key_of, placed
 from shuffledp.core.entropy import Entropy, derived_key
-from shuffledp.deploy.sealing import seal
 from shuffledp.deploy.servers.batches import PAGE, open_texts
+from shuffledp.deploy.wire import seal
 from shuffledp.engines.processes import usable_cores
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # pyspark's own, of its sockets

@@ -30,11 +30,10 @@ from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.shuffler import GRACE_SECONDS, Shuffler
 from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, uint
+from shuffledp.deploy.wire import Fault, ProtocolError, open_seal, uint
 
 SMALL = {"min_batch": 4, "honest_ppm": 1_000_000, "epsilon": "2"}
 TASK = make_task(**SMALL)

@@ -16,9 +16,8 @@ from shuffledp import Categories
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.sealing import HybridKey, open_seal
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import ProtocolError, uint
+from shuffledp.deploy.wire import HybridKey, ProtocolError, open_seal, uint
 
 TARGET = Path(__file__).parents[1] / "vectors" / "deployment.json"
 SEEDS = {name: bytes([at]) * 32 for at, name in enumerate(("operator", "shuffler", "analyzer"), 1)}

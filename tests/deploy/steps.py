@@ -3,8 +3,8 @@
 from itertools import starmap
 
 from shuffledp.deploy.messages import decode_upload, outer_info
-from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.servers.batches import open_texts
+from shuffledp.deploy.wire import open_seal
 
 
 def take(shuffler, body, now):

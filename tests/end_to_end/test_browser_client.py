@@ -19,8 +19,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.admission import write_code
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.sealing import open_seal
 from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
+from shuffledp.deploy.wire import open_seal
 
 pytestmark = pytest.mark.browser
 

@@ -27,7 +27,6 @@ ELSEWHERE = {
     "deploy/http_client.py": "peers/test_relay_client.py",
     "deploy/servers/stores.py": "deploy/test_database.py",
     "deploy/web/pages.py": "deploy/web/test_survey.py",
-    "deploy/wire.py": "deploy/test_messages.py",
     "engines/spark_blocks.py": "engines/test_spark.py",
     "groups/shuffling.py": "end_to_end/test_cli_run_groups.py",
     "monitoring/comparison.py": "monitoring/test_plan.py",

@@ -16,8 +16,7 @@ from peers.exercises import (
     terms_on,
 )
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import lock, seal
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason, lock, seal
 from shuffledp.peers import mail as messages
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.mail import (

@@ -7,7 +7,7 @@ import pytest
 
 from peers.exercises import Scene
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import lock, new_keys, shared_key, unlock
+from shuffledp.deploy.wire import lock, new_keys, shared_key, unlock
 from shuffledp.peers.keys import Pairs
 
 

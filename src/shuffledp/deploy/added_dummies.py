@@ -16,9 +16,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, telling
 from shuffledp.deploy.database import bytes_of
 from shuffledp.deploy.messages import inner_info
-from shuffledp.deploy.sealing import seal
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import uint
+from shuffledp.deploy.wire import seal, uint
 
 HANDED_OUT: Final = "handed_out"
 

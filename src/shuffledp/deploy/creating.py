@@ -16,10 +16,9 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.messages import report_size
-from shuffledp.deploy.sealing import SIZES
 from shuffledp.deploy.servers.settings import port_on, write_task
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import ProtocolError
+from shuffledp.deploy.wire import SIZES, ProtocolError
 
 # Fields of a task whose operator does not state them.
 _USUAL: Final[dict[str, Any]] = {

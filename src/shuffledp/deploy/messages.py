@@ -18,9 +18,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.checks import set_fields
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import SIZES, Seal, is_mail_key, is_signed, seal
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, Reader, Reason, opaque, uint
+from shuffledp.deploy.wire import (
+    SIZES,
+    Fault,
+    Reader,
+    Reason,
+    Seal,
+    is_mail_key,
+    is_signed,
+    opaque,
+    seal,
+    uint,
+)
 
 REPORT_ID_BYTES: Final = 16
 

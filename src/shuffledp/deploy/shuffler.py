@@ -36,11 +36,10 @@ from shuffledp.deploy import messages
 from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
-from shuffledp.deploy.sealing import MailKey
 from shuffledp.deploy.servers.batches import PAGE, BatchState, Held, Page, Written, spend_for_batch
 from shuffledp.deploy.servers.stores import Store, open_batches, open_store, rows_among
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.deploy.wire import Fault, MailKey, Reason
 
 #: Seconds after the end of an epoch in which its reports are still taken in.
 GRACE_SECONDS: Final = 3600

@@ -28,8 +28,7 @@ from shuffledp.core.labels import require_text
 from shuffledp.core.numerics.enclosure import float_below
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms
-from shuffledp.deploy.sealing import SIZES, Seal
-from shuffledp.deploy.wire import KEY_BYTES, Fault, Reader, Reason, opaque, uint
+from shuffledp.deploy.wire import KEY_BYTES, SIZES, Fault, Reader, Reason, Seal, opaque, uint
 from shuffledp.estimation.discovery import Round
 
 VERSION: Final = 1

@@ -22,8 +22,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import is_mail_key, is_signed, new_keys, open_seal, shared_key
-from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.deploy.wire import (
+    Fault,
+    Reason,
+    is_mail_key,
+    is_signed,
+    new_keys,
+    open_seal,
+    shared_key,
+)
 from shuffledp.network.graph import Graph
 from shuffledp.peers.terms import Terms
 

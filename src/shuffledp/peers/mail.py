@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
-from shuffledp.deploy.sealing import is_signed, lock, seal, unlock
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason, is_signed, lock, seal, unlock
 from shuffledp.peers.keys import Pairs, PrivateKeys, Roster
 from shuffledp.peers.terms import CODE_BYTES, SEAL_BYTES, Terms
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from shuffledp.deploy import wire
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.sealing import is_signed
-from shuffledp.deploy.wire import Fault, Reason
+from shuffledp.deploy.wire import Fault, Reason, is_signed
 from shuffledp.network.graph import Graph
 from shuffledp.peers import keys
 from shuffledp.peers import mail as messages

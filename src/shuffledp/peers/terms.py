@@ -15,8 +15,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy import wire
 from shuffledp.deploy.asked_terms import MOST_OWN_DUMMIES, AskedTerms, json_bytes
-from shuffledp.deploy.sealing import is_mail_key
-from shuffledp.deploy.wire import Fault, Reason, require_whole
+from shuffledp.deploy.wire import Fault, Reason, is_mail_key, require_whole
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import require_laziness
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from deploy.make_vectors import SEALING, public
-from shuffledp.deploy.sealing import seal
 from shuffledp.deploy.servers.batches import open_texts, opened_in, workers
+from shuffledp.deploy.wire import seal
 
 KEY = SEALING["analyzer"]
 

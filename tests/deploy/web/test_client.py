@@ -13,7 +13,7 @@ import pytest
 from deploy.make_vectors import TASK, public
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.admission import report_id_of, write_code
-from shuffledp.deploy.sealing import SIZES, new_mail_key, open_seal, seal
+from shuffledp.deploy.wire import SIZES, new_mail_key, open_seal, seal
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, TypeAlias
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import spend
 from shuffledp.deploy.messages import Batch
-from shuffledp.deploy.sealing import Seal, mail_key, open_seal
 from shuffledp.deploy.task import Task
+from shuffledp.deploy.wire import Seal, mail_key, open_seal
 from shuffledp.engines.processes import start_processes, usable_cores
 
 #: Number of sealed texts that are read, and opened, at once.

@@ -44,11 +44,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shuffledp.core.errors import OutputError, ParameterError, ShuffledpError
 from shuffledp.deploy.messages import REQUEST_SECONDS, signed_request
-from shuffledp.deploy.sealing import is_signed
 from shuffledp.deploy.servers.settings import Settings, address_of
 from shuffledp.deploy.servers.watch import EventHandler, Watch
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import Fault, ProtocolError, Reason
+from shuffledp.deploy.wire import Fault, ProtocolError, Reason, is_signed
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 

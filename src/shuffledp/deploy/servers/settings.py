@@ -29,9 +29,8 @@ from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of
 from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
-from shuffledp.deploy.sealing import SIZES, MailKey, Seal, mail_key, new_mail_key
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import KEY_BYTES
+from shuffledp.deploy.wire import KEY_BYTES, SIZES, MailKey, Seal, mail_key, new_mail_key
 
 _Decoded = TypeVar("_Decoded")
 

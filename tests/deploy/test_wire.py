@@ -7,7 +7,9 @@ from deploy.roles import OVER, sent
 from deploy.steps import advance, take
 from shuffledp.cli.main import main
 from shuffledp.deploy.analyzer_server import open_analyzer
-from shuffledp.deploy.sealing import (
+from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, read_task
+from shuffledp.deploy.shuffler_server import open_shuffler
+from shuffledp.deploy.wire import (
     SIZES,
     HybridKey,
     is_mail_key,
@@ -16,8 +18,6 @@ from shuffledp.deploy.sealing import (
     open_seal,
     seal,
 )
-from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, read_task
-from shuffledp.deploy.shuffler_server import open_shuffler
 
 KINDS = sorted(SIZES)
 
