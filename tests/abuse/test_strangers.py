@@ -26,11 +26,9 @@ from deploy.servers.test_http_server import (
     rest,
 )  # fmt: skip
 from deploy.steps import take
-from shuffledp.deploy import admission
 from shuffledp.deploy import messages as m
 from shuffledp.deploy import shuffler_server as serving
-from shuffledp.deploy.admission import Codes, new_codes, report_id_of
-from shuffledp.deploy.messages import Answer
+from shuffledp.deploy.messages import Answer, Codes, new_codes, report_id_of
 from shuffledp.deploy.servers.http_server import ConnectionLimits
 from shuffledp.deploy.servers.watch import MOST_LINES, EventHandler, Watch
 from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
@@ -45,7 +43,7 @@ def test_no_stranger_has_ids_computed(tmp_path, monkeypatch):
     with shuffler_for(TASK, tmp_path, admission=codes, grace_seconds=GRACE) as shuffler:
         shuffler.prepare(at(6))
         # Whatever epochs strangers name, one open as well as one to come, nothing is computed.
-        monkeypatch.setattr(admission, "report_id_of", lambda *_: pytest.fail("computed"))
+        monkeypatch.setattr(m, "report_id_of", lambda *_: pytest.fail("computed"))
         some = [
             m.decode_upload(upload(TASK, b"\0", number=n, epoch=n % 9), TASK)[0] for n in range(40)
         ]

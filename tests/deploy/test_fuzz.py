@@ -28,9 +28,9 @@ from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.admission import new_codes, read_codes, write_code
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.dap import DapTask
+from shuffledp.deploy.messages import new_codes, read_codes, write_code
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import opaque
 

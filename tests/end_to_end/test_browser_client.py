@@ -17,8 +17,8 @@ from deploy.make_vectors import HYBRID, SEALING, SIGNING, make_task, public
 from deploy.roles import SMALL, shuffler_for
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.admission import write_code
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.messages import write_code
 from shuffledp.deploy.shuffler_server import ShufflerWatch, shuffler_app
 from shuffledp.deploy.wire import open_seal
 

@@ -106,8 +106,8 @@ def create(
     analyzer.toml and the folder analyzer to the analyzer's; keep operator.key. The shuffler
     protects only if these are different people. Epochs begin now.
     """
-    from shuffledp.deploy.admission import new_codes
     from shuffledp.deploy.creating import create_task
+    from shuffledp.deploy.messages import new_codes
 
     fields = taken(given, "info", "epoch_seconds", "num_epochs", "min_batch", "short_batch", "seal")
     names = ("randomizer", "epsilon0", "epsilon", "delta", "dummies", "no_local_noise")

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from shuffledp.core.entropy import KEY_BYTES, Entropy, draw_below
 from shuffledp.core.errors import DataError, needing
-from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.database import Database, Keeper, Layout
-from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys, split
+from shuffledp.deploy.messages import Answer, Report, SealKey, SignedKeys, report_id_of, split
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason
 

@@ -15,9 +15,8 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress
 from shuffledp.deploy import messages
-from shuffledp.deploy.admission import report_id_of
 from shuffledp.deploy.http_client import MOST_SHORT_BYTES, HttpClient, json_of
-from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys
+from shuffledp.deploy.messages import Answer, Report, Role, SignedKeys, report_id_of
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, Reason, require_whole, uint
 

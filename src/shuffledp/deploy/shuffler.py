@@ -33,9 +33,8 @@ from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import BudgetError
 from shuffledp.deploy import added_dummies as added
 from shuffledp.deploy import messages
-from shuffledp.deploy.admission import Codes
 from shuffledp.deploy.database import Keeper, Layout
-from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Report, split
+from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Codes, Report, split
 from shuffledp.deploy.servers.batches import PAGE, BatchState, Held, Page, Written, spend_for_batch
 from shuffledp.deploy.servers.stores import Store, open_batches, open_store, rows_among
 from shuffledp.deploy.task import Task

@@ -14,8 +14,7 @@ import pytest
 
 from deploy.roles import sent
 from shuffledp.cli.main import TERMINATED, main
-from shuffledp.deploy.admission import new_codes, report_id_of, write_code
-from shuffledp.deploy.messages import Answer, SignedKeys
+from shuffledp.deploy.messages import Answer, SignedKeys, new_codes, report_id_of, write_code
 from shuffledp.deploy.servers.http_server import on_hangup
 from shuffledp.deploy.servers.settings import read_task
 from shuffledp.deploy.servers.watch import Watch

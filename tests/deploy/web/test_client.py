@@ -12,7 +12,7 @@ import pytest
 
 from deploy.make_vectors import TASK, public
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.admission import report_id_of, write_code
+from shuffledp.deploy.messages import report_id_of, write_code
 from shuffledp.deploy.wire import SIZES, new_mail_key, open_seal, seal
 
 HERE = Path(__file__).parent

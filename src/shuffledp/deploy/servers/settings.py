@@ -26,9 +26,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from shuffledp.core.errors import DataError, ShuffledpError, telling
 from shuffledp.core.files import replace_file, sync_folder, whole_folder, write_new
 from shuffledp.deploy.added_dummies import HANDED_OUT
-from shuffledp.deploy.admission import Codes, read_codes, write_code
 from shuffledp.deploy.database import bytes_of
-from shuffledp.deploy.messages import NUM_KEYS, Role, SealKey, SignedKeys
+from shuffledp.deploy.messages import (
+    NUM_KEYS,
+    Codes,
+    Role,
+    SealKey,
+    SignedKeys,
+    read_codes,
+    write_code,
+)
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES, SIZES, MailKey, Seal, mail_key, new_mail_key
 

@@ -11,16 +11,17 @@ from deploy.make_vectors import ANALYZER_KEY, SEALING, SIGNING, make_task
 from deploy.roles import OVER, SMALL, analyzer_for, at, handed_out_in, key_of
 from deploy.steps import advance, take
 from shuffledp.core.errors import DataError
-from shuffledp.deploy.admission import (
+from shuffledp.deploy.client import Client
+from shuffledp.deploy.messages import (
+    Answer,
     Codes,
+    Report,
     new_codes,
     read_code,
     read_codes,
     report_id_of,
     write_code,
 )
-from shuffledp.deploy.client import Client
-from shuffledp.deploy.messages import Answer, Report
 from shuffledp.deploy.shuffler import Shuffler
 
 TASK = make_task(**SMALL)
@@ -100,7 +101,7 @@ def test_more_codes_than_ids_can_be_kept_are_refused_before_serving(make, monkey
     path.write_text("\n".join(map(write_code, CODES)))
     some = replace(settings, codes=path, grace_seconds=2.0 * task.epoch_seconds)
     assert some.admission(task) is not None
-    monkeypatch.setattr("shuffledp.deploy.admission._MOST_IDS", 19)
+    monkeypatch.setattr("shuffledp.deploy.messages._MOST_IDS", 19)
     with pytest.raises(DataError, match="4 codes with 5 epochs open at once"):
         some.admission(task)
 
