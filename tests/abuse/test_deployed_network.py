@@ -17,7 +17,7 @@ from golden.net.exchange import free_address
 from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
-from shuffledp.deploy import http_client
+from shuffledp.deploy import remote
 from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client
@@ -41,7 +41,7 @@ def deployed(tmp_path, monkeypatch):
     """Return what starts a task whose shuffler is reached through a network of one's own."""
     monkeypatch.chdir(tmp_path)
     for name in ("_FIRST_WAIT", "_LONGEST_WAIT"):
-        monkeypatch.setattr(http_client, name, 0.01)
+        monkeypatch.setattr(remote, name, 0.01)
     with ExitStack() as stack:
 
         def start(**network):

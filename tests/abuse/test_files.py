@@ -10,7 +10,7 @@ from graph_families import complete_graph
 from peers.link import ANY_SIZE, simple_terms
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.http_client import cautions_about
+from shuffledp.deploy.remote import cautions_about
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
 from shuffledp.peers.collecting import FetchedStore

@@ -15,8 +15,8 @@ from graph_families import complete_graph
 from peers.link import ANY_SIZE, new_folder, quick_relay, simple_terms
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.deploy import http_client
-from shuffledp.deploy.http_client import NoAnswerError, RefusedError, cautions_about
+from shuffledp.deploy import remote
+from shuffledp.deploy.remote import NoAnswerError, RefusedError, cautions_about
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import relay_client
 from shuffledp.peers.keys import PrivateKeys, Roster
@@ -196,7 +196,7 @@ def test_the_sizes_hold_what_honest_relays_send(even_traffic):
 @pytest.mark.parametrize("head", [OK + b"X-Slow: ", OK + b"Content-Length: 9000\r\n\r\n"])
 def test_an_answer_that_never_comes_to_its_end_is_cut_off(relay_saying, monkeypatch, head):
     # Every byte comes before a timeout of the socket could fire; heads are limited, but slow.
-    monkeypatch.setattr(http_client, "_SHORTEST_SECONDS", 0.2)
+    monkeypatch.setattr(remote, "_SHORTEST_SECONDS", 0.2)
     with relay_saying(head, b"x") as client, pytest.raises(NoAnswerError, match="no answer"):
         client.status()
 

@@ -13,7 +13,7 @@ from shuffledp.cli import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.http_client import HttpClient
+from shuffledp.deploy.remote import HttpClient
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner, relay_client
 from shuffledp.peers.keys import PrivateKeys, Registration, Roster

@@ -11,7 +11,7 @@ import pytest
 
 from given_once import given_once
 from shuffledp.cli import main, network_exchange
-from shuffledp.deploy.http_client import NoAnswerError
+from shuffledp.deploy.remote import NoAnswerError
 from shuffledp.peers import relay_client, relay_server
 from shuffledp.peers.peer_runner import PeersOutcome
 from shuffledp.peers.relay_client import RelayClient

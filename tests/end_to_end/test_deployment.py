@@ -26,9 +26,14 @@ from golden.schemas import found_in
 from shuffledp.cli.main import TERMINATED, main
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy import remote
-from shuffledp.deploy.http_client import HttpClient, RefusedError
 from shuffledp.deploy.messages import Answer, Report
-from shuffledp.deploy.remote import Server, checked_record, collect_results
+from shuffledp.deploy.remote import (
+    HttpClient,
+    RefusedError,
+    Server,
+    checked_record,
+    collect_results,
+)
 from shuffledp.deploy.servers.settings import ShufflerSettings, signing_key
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, ProtocolError

@@ -14,7 +14,7 @@ from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy.remote import NoAnswerError, RefusedError
 from shuffledp.deploy.servers import http_server
 from shuffledp.leakage.any_shuffler import crowd_vulnerability_upper
 from shuffledp.leakage.counts.others import Response

@@ -8,7 +8,7 @@ import pytest
 from peers.link import ANY_SIZE
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.core.errors import DataError
-from shuffledp.deploy.http_client import RefusedError
+from shuffledp.deploy.remote import RefusedError
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner
 from shuffledp.peers.collecting import collection_result, fetch

@@ -5,8 +5,8 @@ import pytest
 
 from peers.link import ANY_SIZE
 from shuffledp.core.errors import DataError, ParameterError
-from shuffledp.deploy import http_client
-from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy import remote
+from shuffledp.deploy.remote import NoAnswerError, RefusedError
 from shuffledp.peers.relay_client import RelayClient
 
 TOKEN = b"\1\2"
@@ -30,7 +30,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(http_client, "time", made)
+    monkeypatch.setattr(remote, "time", made)
     return made
 
 

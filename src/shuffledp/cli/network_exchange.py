@@ -268,7 +268,7 @@ def _graph_of(terms: "Terms", path: Path) -> "sdp.network.Graph":
 
 def _relay_of(terms: "Terms", graph: "sdp.network.Graph", url: str) -> "RelayClient":
     """Return a connection to the relay, and warn if others can read the traffic."""
-    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.deploy.remote import cautions_about
     from shuffledp.peers.relay_client import RelayClient, answer_sizes
 
     console.print_warnings(cautions_about(url, "relay"))

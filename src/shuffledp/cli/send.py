@@ -117,7 +117,7 @@ def _answer(
     """Print the question, then randomize, keep and send, as one device."""
     from shuffledp.collection.questions.question import has_parts
     from shuffledp.deploy.client import default_store
-    from shuffledp.deploy.http_client import cautions_about
+    from shuffledp.deploy.remote import cautions_about
 
     if len(codes) > 1:
         raise click.UsageError(f"--codes has {len(codes):,} codes: a device has one")

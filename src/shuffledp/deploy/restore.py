@@ -9,9 +9,8 @@ from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.analyzer_server import batches_in, open_analyzer
-from shuffledp.deploy.http_client import json_of
 from shuffledp.deploy.messages import Batch
-from shuffledp.deploy.remote import FILES, value_at
+from shuffledp.deploy.remote import FILES, json_of, value_at
 from shuffledp.deploy.servers.batches import note_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, signing_key
 from shuffledp.deploy.shuffler import Shuffler

@@ -16,7 +16,7 @@ from shuffledp.collection.shuffling import Concealment, FinishedShuffling
 from shuffledp.core.errors import DataError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.http_client import NoAnswerError, RefusedError
+from shuffledp.deploy.remote import NoAnswerError, RefusedError
 from shuffledp.network.graph import Graph
 from shuffledp.peers import exchange_account
 from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord

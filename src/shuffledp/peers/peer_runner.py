@@ -22,7 +22,7 @@ from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.progress import Progress, no_progress
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.http_client import RefusedError
+from shuffledp.deploy.remote import RefusedError
 from shuffledp.network.graph import Graph
 from shuffledp.peers import relay_client
 from shuffledp.peers.keys import Roster

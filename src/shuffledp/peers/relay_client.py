@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 
 from shuffledp.core.errors import DataError
-from shuffledp.deploy.http_client import HttpClient, json_of
+from shuffledp.deploy.remote import HttpClient, json_of
 from shuffledp.deploy.wire import split_messages
 from shuffledp.network.graph import Graph
 from shuffledp.peers.terms import CODE_BYTES, REGISTRATION_BYTES, Terms
