@@ -18,11 +18,11 @@ from shuffledp.cli.main import main
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import remote
-from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.analyzer import Analyzer
 from shuffledp.deploy.client import Client
 from shuffledp.deploy.messages import Answer, report_size
 from shuffledp.deploy.servers.settings import (
+    HANDED_OUT,
     AnalyzerSettings,
     ShufflerSettings,
     keys_of,

@@ -10,7 +10,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import analyzer, shuffler
 from shuffledp.deploy.database import Database, Layout
-from shuffledp.deploy.servers.stores import open_store, rows_among
+from shuffledp.deploy.servers.batches import open_store, rows_among
 
 OLD = Layout(kind="shelf", mark=b"book", version=1, tables=("CREATE TABLE books (title TEXT)",))
 

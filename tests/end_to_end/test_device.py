@@ -15,10 +15,15 @@ from given_once import given_once
 from golden.net.exchange import free_address
 from golden.schemas import found_in
 from shuffledp.cli.main import main
-from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.client import Client, default_store
 from shuffledp.deploy.messages import Answer, read_codes, write_code
-from shuffledp.deploy.servers.settings import ShufflerSettings, keys_of, read_task, signing_key
+from shuffledp.deploy.servers.settings import (
+    HANDED_OUT,
+    ShufflerSettings,
+    keys_of,
+    read_task,
+    signing_key,
+)
 from shuffledp.deploy.shuffler import Shuffler
 
 SHUFFLEDP = Path(sys.executable).with_name("shuffledp")

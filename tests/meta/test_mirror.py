@@ -24,7 +24,6 @@ ELSEWHERE = {
     "collection/questions/rounds.py": "deploy/test_search_tasks.py",
     "collection/questions/vector_mean.py": "collection/test_questions.py",
     "core/labels.py": "collection/source/test_tables.py",
-    "deploy/servers/stores.py": "deploy/test_database.py",
     "deploy/web/pages.py": "deploy/web/test_survey.py",
     "engines/spark_blocks.py": "engines/test_spark.py",
     "groups/shuffling.py": "end_to_end/test_cli_run_groups.py",

@@ -37,8 +37,14 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, split
-from shuffledp.deploy.servers.batches import PAGE, open_texts, spend_for_batch
-from shuffledp.deploy.servers.stores import Store, open_store, rows_among
+from shuffledp.deploy.servers.batches import (
+    PAGE,
+    Store,
+    open_store,
+    open_texts,
+    rows_among,
+    spend_for_batch,
+)
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, MailKey, Reason
 from shuffledp.engines.processes import Processes

@@ -31,12 +31,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import BudgetError
-from shuffledp.deploy import added_dummies as added
 from shuffledp.deploy import messages
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import NUM_KEYS, Answer, Batch, Codes, Report, split
-from shuffledp.deploy.servers.batches import PAGE, BatchState, Held, Page, Written, spend_for_batch
-from shuffledp.deploy.servers.stores import Store, open_batches, open_store, rows_among
+from shuffledp.deploy.servers import batches as batching
+from shuffledp.deploy.servers.batches import BatchState, HandedOut, Held, Page, Store, Written
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, MailKey, Reason
 
@@ -56,14 +55,14 @@ _TABLES: Final = (
     "CREATE TABLE counts (epoch INTEGER, name TEXT, part INTEGER, number INTEGER NOT NULL, "
     "PRIMARY KEY (epoch, name, part)) WITHOUT ROWID",
     _HELD,
-    added.TABLE,
+    batching.DUMMIES,
 )
 _STORE: Final = Layout(
     kind="shuffler store",
     mark=b"sdps",
     version=5,
     tables=_TABLES,
-    steps={4: (added.TABLE,)},
+    steps={4: (batching.DUMMIES,)},
 )
 _NUM_PARTS: Final = 32
 
@@ -94,13 +93,13 @@ class Shuffler(Keeper):
         ``handed_out`` has the numbers of batches handed out, and is in no backup of those.
         """
         task.check()
-        added.newest_handed_out(handed_out)  # raises if it is lost
+        self._handed_out = HandedOut(handed_out)  # raises if it is lost
         require_non_negative("grace_seconds", grace_seconds)
         self.task, self._grace = task, grace_seconds
-        self._admission, self._ledger, self._handed_out = admission, ledger, handed_out
+        self._admission, self._ledger = admission, ledger
         self._signing_key, self._sealing_keys = signing_key, dict(sealing_keys)
-        self._batches = open_batches(folder, batches, task_id=task.task_id)
-        self._store: Store = open_store(folder, database, _STORE, collection=task.task_id)
+        self._batches = batching.open_batches(folder, batches, task_id=task.task_id)
+        self._store: Store = batching.open_store(folder, database, _STORE, collection=task.task_id)
         self._epochs: set[int] = set()  # epochs known to have a table of reports
         self.max_epoch_reports = math.inf  # see `is_full`
         self._num_in = Counter[int]()
@@ -186,7 +185,7 @@ class Shuffler(Keeper):
         self._num_in[epoch] += num_new
         if num_new < len(kept):
             query = f"SELECT id, sealed FROM {table} WHERE id"  # noqa: S608  # a name of ours
-            kept = dict(rows_among(self._store, query, list(kept)))
+            kept = dict(batching.rows_among(self._store, query, list(kept)))
         answers = [
             Answer.ACCEPTED if kept[report.report_id] == report.sealed else Answer.REPLAYED
             for report in reports
@@ -280,7 +279,7 @@ class Shuffler(Keeper):
     def closed(self, now: float) -> list[BatchState]:
         """Close epochs that are over; return the batches that this process must release now."""
         # This process may lead after a restore.
-        added.learn_handed_out(self._store, self._handed_out)
+        self._handed_out.learn(self._store)
         if not self._store.leads():
             return []
         self.note_time(now)
@@ -317,7 +316,7 @@ class Shuffler(Keeper):
         Then the store is older than the batch: its reports of the batch's epochs and earlier ones,
         and all that wait, may have been handed out already, with other dummies or other reports.
         """
-        return added.lost_batch(self._store, self._handed_out)
+        return self._handed_out.lost(self._store)
 
     def _drop_handed_out(self) -> None:
         """Drop reports of batches already handed out that a store restored from a backup has."""
@@ -331,7 +330,14 @@ class Shuffler(Keeper):
             self._drop_reports(epochs)
             self._hold(Held(), number - 1)
             self._store.set_fact("epochs_closed", max(number, self._num_closed))
-            added.drop_batch(self._store, number, first_epoch=min(epochs, default=number - 1))
+            batching.forget_dummies(self._store)
+            change = "UPDATE batches SET state = 'dropped' WHERE state = 'closed' AND number < ?"
+            self._store.change(change, (number,))
+            self._store.change(
+                "INSERT INTO batches VALUES (?, 'dropped', ?, ?, NULL, NULL) "
+                "ON CONFLICT (number) DO UPDATE SET state = 'dropped'",
+                (number, min(epochs, default=number - 1), number - 1),
+            )
         self._store.wipe_soon()
 
     def _drop_reports(self, epochs: Iterable[int]) -> None:
@@ -363,7 +369,7 @@ class Shuffler(Keeper):
         key = None if found is None else found.private_bytes_raw()
         query = f"SELECT id, sealed FROM reports_{epoch:d} WHERE id > ? ORDER BY id LIMIT ?"  # noqa: S608
         last = b""
-        while rows := self._store.rows(query, (last, PAGE)):
+        while rows := self._store.rows(query, (last, batching.PAGE)):
             texts = [
                 (messages.outer_info(self.task.task_id, epoch, each), text) for each, text in rows
             ]
@@ -378,7 +384,7 @@ class Shuffler(Keeper):
             return ()
         found = chain.from_iterable(map(self._shares_in, opened))
         numbers = {record[0] for record in chain(held.records, found)} & self.inner_keys.keys()
-        return added.sealed_dummies(self.task, numbers, self.inner_keys)
+        return batching.sealed_dummies(self.task, numbers, self.inner_keys)
 
     def keep_dummies(self, state: BatchState, sealed: Collection[bytes]) -> Collection[bytes]:
         """Return the dummies of a closed batch: those kept for a class before, otherwise these.
@@ -390,7 +396,7 @@ class Shuffler(Keeper):
         with self._store.transaction():
             if self.batch(state.number).state != "closed":  # another process was faster
                 return ()
-            return added.kept(self._store, state.number, sealed)
+            return batching.kept_dummies(self._store, state.number, sealed)
 
     def write(
         self,
@@ -443,7 +449,7 @@ class Shuffler(Keeper):
         if self._ledger is not None:
             num_honest = min(sizes[key] for key in keys) - num_dishonest
             try:
-                spend_for_batch(self._ledger, self.task, batch, num_honest=num_honest)
+                batching.spend_for_batch(self._ledger, self.task, batch, num_honest=num_honest)
             except BudgetError as error:
                 return nothing._replace(refusal=str(error))
         self._batches.write(state.number, b"".join(batch.encode()))
@@ -476,7 +482,7 @@ class Shuffler(Keeper):
             if is_first:
                 self._hold(held, state.last_epoch)
                 if self.task.adds_dummies:
-                    added.clear(self._store)
+                    batching.forget_dummies(self._store)
                 epochs = self._epochs_of(state)  # a missing key of an epoch may be put back
                 gone = (each for each in epochs if found != "short" or each in self._sealing_keys)
                 self._drop_reports(gone)
@@ -519,8 +525,7 @@ class Shuffler(Keeper):
             reason = Reason.EARLY if found.state == "closed" else Reason.LATE
             what = f"batch {number} is {found.state}: only a sealed batch can be fetched"
             raise Fault.ANALYZER.error(what, reason)
-        added.note_handed_out(self._handed_out, number)
-        added.tell_handed_out(self._store, number)
+        self._handed_out.tell(self._store, number)
         return found
 
     def read(self, state: BatchState) -> bytes:

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.core.errors import DataError, ShuffledpError
-from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
@@ -73,7 +72,7 @@ def open_shuffler(settings: ShufflerSettings) -> Shuffler:
         ledger=settings.ledger,
         database=settings.database,
         batches=settings.batches,
-        handed_out=settings.sealing_keys / HANDED_OUT,
+        handed_out=settings.sealing_keys / files.HANDED_OUT,
     )
     shuffler.max_epoch_reports = settings.max_epoch_reports
     shuffler.inner_keys = _inner_keys(settings, task)

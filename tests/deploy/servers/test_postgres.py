@@ -22,9 +22,8 @@ from deploy.roles import (
 )
 from deploy.steps import advance, delete_fetched, forget, take
 from shuffledp.core.errors import OutputError, ParameterError
-from shuffledp.deploy.added_dummies import newest_handed_out
 from shuffledp.deploy.messages import Answer
-from shuffledp.deploy.servers.batches import open_texts
+from shuffledp.deploy.servers.batches import HandedOut, open_texts
 from shuffledp.deploy.shuffler_server import ShufflerWatch
 
 
@@ -210,4 +209,4 @@ def test_each_machine_notes_what_another_has_handed_out(tmp_path, url):
         assert advance(leading, at(0, OVER))[0].state == "sealed"
         front.fetch(1)
         assert leading.closed(at(0, OVER)) == front.closed(at(0, OVER)) == []
-        assert [newest_handed_out(path) for path in notes] == [1, 1]
+        assert [HandedOut(path).newest() for path in notes] == [1, 1]

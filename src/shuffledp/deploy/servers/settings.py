@@ -25,7 +25,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.errors import DataError, ShuffledpError, telling
 from shuffledp.core.files import replace_file, sync_folder, whole_folder, write_new
-from shuffledp.deploy.added_dummies import HANDED_OUT
 from shuffledp.deploy.database import bytes_of
 from shuffledp.deploy.messages import (
     NUM_KEYS,
@@ -40,6 +39,9 @@ from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES, SIZES, MailKey, Seal, mail_key, new_mail_key
 
 _Decoded = TypeVar("_Decoded")
+
+#: File beside the keys of epochs with the numbers of batches that were handed out.
+HANDED_OUT: Final = "handed_out"
 
 _CODES = "shuffler/codes.txt"
 _LEAST: Final = {"grace_seconds": 0.0, "poll_seconds": 0.001, "max_epoch_reports": 1.0}

@@ -41,11 +41,14 @@ from shuffledp.collection.output import write_results
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import messages as m
-from shuffledp.deploy.added_dummies import newest_handed_out, note_handed_out, sealed_dummies
 from shuffledp.deploy.analyzer import batch_facts, result_of
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.remote import checked_record
-from shuffledp.deploy.servers.batches import open_texts
+from shuffledp.deploy.servers.batches import (
+    HandedOut,
+    open_texts,
+    sealed_dummies,
+)
 from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.shuffler_server import destroy_finished, open_shuffler
 from shuffledp.deploy.wire import Fault, ProtocolError
@@ -107,12 +110,12 @@ class TestHandedOut:
     def test_the_largest_number_counts_whatever_a_power_cut_left(self, tmp_path):
         path = tmp_path / "handed_out"
         path.touch()
-        assert newest_handed_out(path) == 0
-        note_handed_out(path, 12)
+        assert HandedOut(path).newest() == 0
+        HandedOut(path).note(12)
         path.write_bytes(path.read_bytes() + b"\n1")  # of 13, which was never handed out
-        note_handed_out(path, 13)
-        note_handed_out(path, 5)
-        assert newest_handed_out(path) == 13
+        HandedOut(path).note(13)
+        HandedOut(path).note(5)
+        assert HandedOut(path).newest() == 13
 
     @pytest.mark.parametrize("content", [None, b"twelve"])
     def test_a_shuffler_does_not_start_without_it(self, tmp_path, content):
