@@ -13,10 +13,9 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.remote import cautions_about
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.wire import ProtocolError, Reason
-from shuffledp.peers.collecting import FetchedStore
+from shuffledp.peers.collecting import FetchedStore, read_terms
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.peer_runner import PeerStore
-from shuffledp.peers.preparing import read_terms
 from shuffledp.peers.relay_client import RelayClient
 
 TERMS = simple_terms(complete_graph(6), PrivateKeys.generate(), rounds=2, report_bytes=4)

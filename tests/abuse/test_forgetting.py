@@ -10,12 +10,11 @@ from peers.link import no_limits
 from shuffledp import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.peers.collecting import FetchedStore, fetch
+from shuffledp.peers.collecting import FetchedStore, fetch, prepare_terms
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.mail import Letter, Mail, encode_mail, open_report
 from shuffledp.peers.peer import Peer
 from shuffledp.peers.peer_runner import PeerStore
-from shuffledp.peers.preparing import prepare_terms
 
 EVERYBODY = list(range(6))
 ENTROPY = Entropy.from_seed(3)

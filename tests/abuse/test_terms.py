@@ -16,10 +16,10 @@ from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.remote import HttpClient
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason
 from shuffledp.peers import peer_runner, relay_client
+from shuffledp.peers.collecting import prepare_terms
 from shuffledp.peers.keys import PrivateKeys, Registration, Roster
 from shuffledp.peers.peer import Peer
 from shuffledp.peers.peer_runner import PeerRunner, PeerStore, spending_facts
-from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.terms import Limits, traffic_bytes
 
 GRAPH = complete_graph(12)

@@ -228,7 +228,7 @@ def test_other_packages_are_asked_for(here, capsys, monkeypatch):
 def relay(here, monkeypatch):
     """A relay in a thread, on a real socket, which stops by itself when all was collected."""
     from shuffledp.network.run import read_graph
-    from shuffledp.peers.preparing import read_terms
+    from shuffledp.peers.collecting import read_terms
 
     assert prepare() == 0
     terms = read_terms(here / "c/terms.json")

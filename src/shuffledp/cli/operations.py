@@ -60,7 +60,7 @@ def destroy(*, config: Path, epoch: int | None, number: int | None) -> None:
     require_service()
     from shuffledp.deploy.analyzer_server import open_analyzer
     from shuffledp.deploy.servers import settings as servers
-    from shuffledp.deploy.servers.clock import clock_of
+    from shuffledp.deploy.servers.watch import clock_of
     from shuffledp.deploy.shuffler_server import destroy_by_hand, open_shuffler
 
     settings = servers.read_settings(config)

@@ -63,7 +63,7 @@ def serve(
     if token is not None and role != "console":
         raise click.UsageError(f"--token is for the console: {role} leaves it out")
     named = {"title": title or "", "owner": owner or ""}
-    from shuffledp.deploy.web import pilot
+    from shuffledp.deploy.web import survey
     from shuffledp.deploy.web.console import CONSOLE, serve_console
 
     def say(survey: str) -> None:
@@ -75,7 +75,7 @@ def serve(
     if role == "console":
         serve_console(tasks, say_url, listen=listen, token=token)
         return
-    run = pilot.serve_pilot if role == "pilot" else pilot.serve_survey
+    run = survey.serve_pilot if role == "pilot" else survey.serve_survey
     run(tasks, say, listen=listen, **named)
 
 

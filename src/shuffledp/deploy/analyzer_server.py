@@ -18,9 +18,8 @@ from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer, batch_facts, result_of
 from shuffledp.deploy.remote import FILES, Server
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
-from shuffledp.deploy.servers.watch import Watch
+from shuffledp.deploy.servers.watch import Watch, clock_of
 
 # Short: the analyzer polls, and must stop promptly.
 _POLL_PATIENCE_SECONDS: Final = 1.0

@@ -22,9 +22,8 @@ from shuffledp.deploy.messages import Answer, Report, decode_upload, most_report
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import BatchState, Held, opened_in, workers
-from shuffledp.deploy.servers.clock import clock_of
 from shuffledp.deploy.servers.settings import ShufflerSettings
-from shuffledp.deploy.servers.watch import Watch
+from shuffledp.deploy.servers.watch import Watch, clock_of
 from shuffledp.deploy.shuffler import Shuffler
 from shuffledp.deploy.task import Task
 

@@ -12,7 +12,7 @@ from deploy.roles import at, shuffler_for, upload
 from deploy.steps import advance, take
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.messages import Answer, decode_upload
-from shuffledp.deploy.servers.clock import Clock, clock_of
+from shuffledp.deploy.servers.watch import Clock, clock_of
 from shuffledp.deploy.shuffler_server import Intake, ShufflerWatch
 
 DAY = 86_400.0

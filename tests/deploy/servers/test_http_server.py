@@ -19,8 +19,8 @@ from shuffledp import Categories
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.servers import http_server
 from shuffledp.deploy.servers.http_server import ConnectionLimits, Room
+from shuffledp.peers.collecting import prepare_terms
 from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.preparing import prepare_terms
 
 # None of these is waited for where things go well.
 PATIENCE_SECONDS = 120.0

@@ -2,26 +2,46 @@
 
 The page comes from this server; no answer reaches it. The browser's client gets a task from its
 shuffler, verifies it, randomizes, and sends the report to that shuffler.
+
+In a pilot shufflers, analyzers, survey and console are one process. One owner runs everything, so
+only local noise protects users; each page says so.
 """
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
+from socket import socket
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
 
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.labels import require_text
+from shuffledp.deploy.analyzer_server import analyzer_service
+from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.settings import (
+    AnalyzerSettings,
+    ShufflerSettings,
+    address_of,
+    read_task,
+)
+from shuffledp.deploy.servers.watch import Watch
+from shuffledp.deploy.shuffler_server import shuffler_service
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.web.pages import language_of, page_of, pages_app
+from shuffledp.deploy.web.console import CONSOLE, Told, Watched, console_app
+from shuffledp.deploy.web.pages import language_of, page_of, pages_app, serve
 from shuffledp.report.formatting import best_guess, given, odds_factor
 
 #: Kinds of questions that a page can ask.
@@ -189,3 +209,87 @@ def survey_app(survey: Survey) -> Starlette:
         return page_of("survey.html", facts, servers=servers)
 
     return pages_app({("GET", "/"): page})
+
+
+def together(places: Mapping[int, Sequence[tuple[str, Starlette]]]) -> Starlette:
+    """Return applications as one, which starts and ends with all of them.
+
+    The first at a request's port with a prefix of its path answers.
+    """
+    inner = [app for some in places.values() for _, app in some]
+
+    @asynccontextmanager
+    async def lifespan(whole: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for app in inner:
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+        whole.state.is_failed = any(app.state.is_failed for app in inner)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        for prefix, app in places.get(scope["server"][1], ()):
+            if scope["path"].startswith(prefix):
+                return await app(scope, receive, send)
+        raise HTTPException(404)
+
+    whole = Starlette(routes=[Mount("/", answer)], lifespan=lifespan)
+    whole.state.is_failed = False
+    return whole
+
+
+def serve_survey(
+    tasks: Sequence[Path],
+    on_ready: Callable[[str], None],
+    *,
+    listen: str,
+    title: str = "",
+    owner: str = "",
+) -> None:
+    """Serve the survey page of tasks, files or folders with a task.bin, until told to end."""
+    survey = Survey(tasks=tuple(map(read_task, tasks)), title=title, owner=owner)
+    serve(survey_app(survey), on_ready, listen)
+
+
+def serve_pilot(
+    folders: Sequence[Path],
+    on_ready: Callable[[str], None],
+    *,
+    listen: str,
+    title: str = "",
+    owner: str = "",
+) -> None:
+    """Serve tasks in folders made by `write_task`, until the process is told to end.
+
+    ``on_ready`` gets the address of the survey, at ``listen``; the console is below it. Shufflers
+    and analyzers listen where devices expect them; several may share an address.
+    """
+    with ExitStack() as stack:
+        services, watched = [], []
+        for folder in folders:
+            read = partial(ShufflerSettings.read, folder / "shuffler.toml")
+            read_other = partial(AnalyzerSettings.read, folder / "analyzer.toml")
+            shuffler = stack.enter_context(shuffler_service(read))
+            analyzer = stack.enter_context(analyzer_service(read_other))
+            services += [shuffler, analyzer]
+            servers = {"shuffler": _told(shuffler.watch), "analyzer": _told(analyzer.watch)}
+            watched.append(Watched(shuffler.task, folder, servers))
+        tasks = tuple(each.task for each in watched)
+        survey = Survey(tasks=tasks, title=title, owner=owner, is_trial=True)
+        found = [(each.settings.listen, each.task.path, each.app) for each in services]
+        found.append((listen, CONSOLE, console_app(watched, is_trial=True)))
+        found.append((listen, "/", survey_app(survey)))
+        sockets: dict[str, socket] = {}
+        places: dict[int, list[tuple[str, Starlette]]] = {}
+        for address, prefix, app in found:
+            if address not in sockets:
+                sockets[address] = http.listen(*address_of(address))
+            places.setdefault(sockets[address].getsockname()[1], []).append((prefix, app))
+        for each in services:
+            each.watch.say("started", url=http.url_of(sockets[each.settings.listen]))
+        on_ready(http.url_of(sockets[listen]))
+        http.make_server(together(places)).run(list(sockets.values()))
+
+
+def _told(watch: Watch) -> Told:
+    """Return a function that reads the watch of a server of this process."""
+    return lambda: (watch.numbers(), watch.reason())

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from deploy.roles import BARE
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.web.pilot import serve_pilot, serve_survey, together
+from shuffledp.deploy.web.survey import serve_pilot, serve_survey, together
 
 
 def saying(word, seen, base=""):
