@@ -15,9 +15,9 @@ from shuffledp import Categories
 from shuffledp.core.entropy import Entropy
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph
+from shuffledp.peers.collecting import prepare_terms
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.peer_runner import PeerRunner, PeerStore
-from shuffledp.peers.preparing import prepare_terms
 from shuffledp.peers.relay import Relay
 from shuffledp.peers.relay_client import RelayClient, answer_sizes
 from shuffledp.peers.relay_server import RelayService, make_app

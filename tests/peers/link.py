@@ -24,12 +24,11 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.wire import ProtocolError
 from shuffledp.network.graph import Graph
-from shuffledp.peers.exchange_account import ExchangeRecord
+from shuffledp.peers.exchange_account import ExchangeRecord, messages_for
 from shuffledp.peers.keys import PrivateKeys, Roster, hand_ins_token_text
 from shuffledp.peers.mail import Collected, open_all
 from shuffledp.peers.peer import Peer
 from shuffledp.peers.relay import Relay
-from shuffledp.peers.slots import messages_for
 from shuffledp.peers.terms import Limits, Terms, graph_digest, new_collection_id
 
 _NEVER = 1 << 31

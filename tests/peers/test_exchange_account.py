@@ -18,8 +18,13 @@ from shuffledp.core.profile import LocalProfile
 from shuffledp.network.graph import Graph
 from shuffledp.network.mixing import NetworkMixing
 from shuffledp.network.walk import RandomWalk
-from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
-from shuffledp.peers.slots import mean_loads, overload_probability
+from shuffledp.peers.exchange_account import (
+    Arrived,
+    Exchange,
+    ExchangeRecord,
+    mean_loads,
+    overload_probability,
+)
 
 DELTA = 1e-2
 

@@ -18,14 +18,12 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.network.graph import Graph
 from shuffledp.network.privacy import network_walk_epsilon
-from shuffledp.peers.collecting import fetch
-from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord
+from shuffledp.peers.collecting import fetch, prepare_terms, traffic_facts
+from shuffledp.peers.exchange_account import Arrived, Exchange, ExchangeRecord, messages_for
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.mail import seal_report
 from shuffledp.peers.peer import Peer, PeerState
-from shuffledp.peers.preparing import prepare_terms, traffic_facts
 from shuffledp.peers.relay_client import RelayClient
-from shuffledp.peers.slots import messages_for
 from shuffledp.peers.terms import Terms
 from shuffledp.report import page_html
 

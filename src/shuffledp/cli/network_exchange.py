@@ -70,7 +70,7 @@ def prepare(
 
     Give terms.json and the file of edges to everybody; keep analyzer.key to yourself.
     """
-    from shuffledp.peers import preparing
+    from shuffledp.peers import collecting
     from shuffledp.peers.keys import PrivateKeys
     from shuffledp.peers.terms import nearest_laziness
 
@@ -83,11 +83,11 @@ def prepare(
     laziness = nearest_laziness(given.pop("laziness"))
     sdp.network.NetworkMixing(users, laziness=laziness)  # refuses graphs on which reports never mix
     keys = PrivateKeys.generate()
-    terms = preparing.prepare_terms(users, asked, keys, laziness=laziness, **given)
+    terms = collecting.prepare_terms(users, asked, keys, laziness=laziness, **given)
     expected, cautions = None, tuple[str, ...]()
     if delta is not None:
         expected, cautions = _expected(terms, users, delta, num_dishonest)
-    terms_path, key_path = preparing.write_collection(out, terms, keys)
+    terms_path, key_path = collecting.write_collection(out, terms, keys)
     record = {
         "terms": str(terms_path),
         "key": str(key_path),
@@ -101,7 +101,7 @@ def prepare(
         ("terms", f"{terms_path} (public: everybody needs it)"),
         ("private key", f"{key_path} (keep it: without it nobody can open the reports)"),
         ("randomizer", f"{asked.randomizer.name}, epsilon0 = {asked.randomizer.epsilon0:.6g}"),
-        *preparing.traffic_facts(terms, users),
+        *collecting.traffic_facts(terms, users),
     ]
     if expected is not None:
         record["guarantee"] = expected.to_json_dict()
@@ -164,7 +164,7 @@ def relay(*, terms: Path, graph: Path, store: Path, listen: str, clock: str, **g
     """
     require_service()
     from shuffledp.deploy.servers.settings import address_of
-    from shuffledp.peers.preparing import read_terms
+    from shuffledp.peers.collecting import read_terms
     from shuffledp.peers.relay_server import serve_relay
 
     read = read_terms(terms)
@@ -224,7 +224,7 @@ def peer(*, terms: Path, graph: Path, url: str, state: Path, **given: Any) -> No
     require_service()
     from shuffledp.core.progress import no_progress
     from shuffledp.peers import peer_runner as peers
-    from shuffledp.peers.preparing import read_terms, traffic_facts
+    from shuffledp.peers.collecting import read_terms, traffic_facts
     from shuffledp.peers.terms import Limits
 
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
@@ -347,8 +347,14 @@ def collect(
         require_non_negative("wait", wait)
     from shuffledp.collection.leakage import json_of_run
     from shuffledp.collection.questions.question import EstimateOptions
-    from shuffledp.peers.collecting import FetchedStore, collection_result, fetch, fetched_facts
-    from shuffledp.peers.preparing import read_key, read_terms
+    from shuffledp.peers.collecting import (
+        FetchedStore,
+        collection_result,
+        fetch,
+        fetched_facts,
+        read_key,
+        read_terms,
+    )
 
     read = read_terms(terms)
     keys = read_key(key, read)

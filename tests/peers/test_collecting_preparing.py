@@ -19,15 +19,15 @@ from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, OutputError, ParameterError
 from shuffledp.deploy.servers import http_server
 from shuffledp.network.graph import Graph
-from shuffledp.peers.keys import PrivateKeys
-from shuffledp.peers.peer_runner import read_node_values, value_of_one
-from shuffledp.peers.preparing import (
+from shuffledp.peers.collecting import (
     prepare_terms,
     read_key,
     read_terms,
     traffic_facts,
     write_collection,
 )
+from shuffledp.peers.keys import PrivateKeys
+from shuffledp.peers.peer_runner import read_node_values, value_of_one
 from shuffledp.peers.terms import nearest_laziness
 
 YES_NO = Categories(domain=("yes", "no"))

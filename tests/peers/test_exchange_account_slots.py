@@ -14,7 +14,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import RandomWalk
 from shuffledp.peers import slots as module
-from shuffledp.peers.slots import mean_loads, messages_for, overload_probability
+from shuffledp.peers.exchange_account import mean_loads, messages_for, overload_probability
 
 STAR = Graph.from_edges([(0, leaf) for leaf in range(1, 6)])
 TADPOLE = Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3)], num_users=5)
