@@ -13,7 +13,7 @@ from peers.exercises import ring
 from shuffledp.core.errors import ParameterError
 from shuffledp.network.graph import Graph
 from shuffledp.network.walk import RandomWalk
-from shuffledp.peers import slots as module
+from shuffledp.peers import exchange_account as module
 from shuffledp.peers.exchange_account import mean_loads, messages_for, overload_probability
 
 STAR = Graph.from_edges([(0, leaf) for leaf in range(1, 6)])
