@@ -1,7 +1,7 @@
 """A malicious operator, shuffler, analyzer or client of a task, and clocks that are wrong.
 
 Each test shows that it is noticed, or what it can do at most. What the network can do is in
-`test_deployed_network`, what codes stop in `tests/deploy/test_admission.py`.
+`test_deployed_network`, what codes stop in `tests/deploy/test_messages_codes.py`.
 """
 
 import asyncio

@@ -8,10 +8,10 @@ from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import save_ledger
 from shuffledp.cli.main import main
 from shuffledp.deploy.analyzer_server import open_analyzer, publish
-from shuffledp.deploy.restore import verify
 from shuffledp.deploy.shuffler_server import (
     destroy_finished,
     open_shuffler,
+    verify,
 )
 
 

@@ -95,10 +95,14 @@ def restore(context: click.Context, *, config: Path, verify: bool) -> None:  # n
     the exit code is then 2.
     """
     require_service()
-    from shuffledp.deploy.restore import verify as verify_store
-    from shuffledp.deploy.servers.settings import read_settings
+    from shuffledp.deploy import analyzer_server, shuffler_server
+    from shuffledp.deploy.servers.settings import ShufflerSettings, read_settings
 
-    found, wrong = verify_store(read_settings(config))
+    settings = read_settings(config)
+    if isinstance(settings, ShufflerSettings):
+        found, wrong = shuffler_server.verify(settings)
+    else:
+        found, wrong = analyzer_server.verify(settings)
     for line in wrong:
         click.echo(f"error: {line}", err=True)
     click.echo(f"{config}: {found}; faults: {len(wrong)}")

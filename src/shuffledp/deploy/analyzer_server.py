@@ -11,15 +11,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from shuffledp.accounting.ledger import Ledger
 from shuffledp.accounting.ledger_files import open_ledger
 from shuffledp.collection.counting import Engine
-from shuffledp.collection.output import results_folder, write_results
+from shuffledp.collection.output import PRIVACY_FILE, results_folder, write_results
 from shuffledp.core.errors import BudgetError, OutputError, ShuffledpError
 from shuffledp.deploy.analyzer import Analyzer, batch_facts, result_of
-from shuffledp.deploy.remote import FILES, Server
+from shuffledp.deploy.remote import FILES, Server, json_of, value_at
 from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.batches import note_of
 from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
 from shuffledp.deploy.servers.watch import Watch, clock_of
+from shuffledp.deploy.task import Task
 
 # Short: the analyzer polls, and must stop promptly.
 _POLL_PATIENCE_SECONDS: Final = 1.0
@@ -37,6 +40,60 @@ def open_analyzer(settings: AnalyzerSettings, engine: Engine | None = None) -> A
         database=settings.database,
         engine=engine,
     )
+
+
+def verify(settings: AnalyzerSettings) -> tuple[str, list[str]]:
+    """Return the content of a store put back from a backup, in one line, and its faults.
+
+    Each taken batch must have its result and its entry in the ledger, and vice versa. A store that
+    does not open, or is of another task, raises; only an older version is changed.
+    """
+    settings.require_store()
+    with open_analyzer(settings) as analyzer:
+        task, taken = analyzer.task, analyzer.taken()
+    wrong, results = [], settings.store / "results"
+    for number, root in taken.items():
+        if fault := _result_fault(results / str(number), root):
+            again = "if the shuffler still has it, it is taken again for nothing"
+            wrong.append(f"batch {number}: {fault}; {again}")
+    wrong += [
+        f"batch {number}: it has a result and the store does not know it: the store is older, and "
+        "repeated reports of that batch would be counted again"
+        for number in batches_in(results)
+        if number not in taken
+    ]
+    if settings.ledger is not None:
+        try:
+            wrong += _ledger_faults(open_ledger(settings.ledger), task, taken)
+        except ShuffledpError as error:
+            wrong.append(str(error))
+    return f"batches that were taken: {len(taken)}", wrong
+
+
+def _result_fault(folder: Path, root: bytes) -> str:
+    """Return the faults of a result; none if it is complete."""
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        return f"its result lacks {', '.join(missing)}"
+    record = json_of((folder / PRIVACY_FILE).read_bytes())
+    if value_at(record, "parameters", "batch_sha256") != root.hex():
+        return "its result is of other records than the store says"
+    return ""
+
+
+def _ledger_faults(ledger: Ledger, task: Task, taken: dict[int, bytes]) -> Iterator[str]:
+    """Yield the differences between ledger and store."""
+    spent, known = {entry.key for entry in ledger.entries}, {root.hex() for root in taken.values()}
+    for number, root in taken.items():
+        if root.hex() not in spent:
+            yield f"batch {number}: the ledger has no entry for it; put back a newer ledger"
+    for entry in ledger.entries:
+        if entry.note.startswith(note_of(task, 0)[:-1]) and entry.key not in known:
+            yield (
+                f"{entry.note}: the ledger has spent it and the store does not know it; if the "
+                "shuffler has it no more, the store is too old, and its reports could be counted "
+                "again"
+            )
 
 
 def publish(analyzer: Analyzer, data: bytes, folder: Path) -> int:

@@ -18,7 +18,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.core.errors import DataError, ShuffledpError
-from shuffledp.deploy.messages import Answer, Report, decode_upload, most_reports, report_size
+from shuffledp.deploy.messages import (
+    Answer,
+    Batch,
+    Report,
+    decode_upload,
+    most_reports,
+    report_size,
+)
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import BatchState, Held, opened_in, workers
@@ -82,6 +89,41 @@ def _inner_keys(settings: ShufflerSettings, task: Task) -> dict[int, bytes]:
     """Return the analyzer's public keys by number."""
     listed = files.read_list(settings.analyzer_keys, task, "analyzer")
     return {key.number: key.public_key for key in listed.keys}
+
+
+def verify(settings: ShufflerSettings) -> tuple[str, list[str]]:
+    """Return the content of a store put back from a backup, in one line, and its faults.
+
+    Sealed batches must be there, and the keys of waiting reports. A store that does not open, or is
+    of another task, raises; only an older version is changed.
+    """
+    settings.require_store()
+    with open_shuffler(settings) as shuffler:
+        task, key = shuffler.task, files.signing_key(settings.signing_key)
+        public, wrong = key.public_key().public_bytes_raw(), []
+        sealed, unreleased = shuffler.sealed_after(0), shuffler.unreleased()
+        for number in sealed:
+            try:
+                Batch.decode(shuffler.read(shuffler.batch(number)), task, public)
+            except (ShuffledpError, OSError) as error:
+                wrong.append(f"batch {number}: {error}")
+        wrong += [
+            f"epoch {epoch}: its reports are not released and its key is gone, so nobody can open "
+            "them; the backup is older than the key's end, or the keys are not put back"
+            for epoch in unreleased
+            if epoch not in shuffler.epochs_with_keys
+        ]
+        if (lost := shuffler.lost_batch()) is not None:
+            wrong.append(
+                f"batch {lost}: it was handed out, and the store is older. A second release would "
+                "tell the reports in both from all others, so once started, the shuffler drops all "
+                f"reports of epochs before {lost}; put back a newer backup if there is one"
+            )
+        said = (
+            f"batches: {sum(shuffler.states().values())}, to be fetched: {len(sealed)}, "
+            f"reports that wait: {shuffler.num_unreleased():,}, of epochs: {len(unreleased)}"
+        )
+    return said, wrong
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar, get_args
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar, get_args
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -57,6 +57,8 @@ _RELOADED = {
 class Settings:
     """Settings of both roles."""
 
+    role: ClassVar[Role]
+
     task: Path
     #: Folder for the role's database, and for batches or results.
     store: Path
@@ -81,8 +83,8 @@ class Settings:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
                 meant = f"; {near[0]!r} was perhaps meant" if near else ""
-                whose = f"the {cls.__name__.removesuffix('Settings').lower()}'s"
-                raise DataError(f"{path} has a setting {name!r}, which is none of {whose}{meant}")
+                whose = f"the {cls.role}'s{meant}"
+                raise DataError(f"{path} has a setting {name!r}, which is none of {whose}")
             written[name] = _typed(path, name, value, known[name].type)
         required = (name for name, each in known.items() if each.default is MISSING)
         if missing := [name for name in required if name not in written]:
@@ -111,6 +113,12 @@ class Settings:
             what = f"{', '.join(changed) or 'the task'} changed: start the server again for that"
             raise DataError(what)
         return after
+
+    def require_store(self) -> None:
+        """Raise unless there is a store, put back from a backup perhaps."""
+        if self.database is None and not (self.store / f"{self.role}.db").is_file():
+            what = f"{self.store} holds no store of the {self.role}: put its backup back there"
+            raise DataError(what)
 
     def read_task(self) -> Task:
         """Return the task, its guarantee recomputed."""
@@ -154,6 +162,8 @@ def _written(path: Path) -> dict[str, Any]:
 class ShufflerSettings(Settings):
     """Settings of the shuffler; the folder of keys has one an epoch, and is in no backup."""
 
+    role = "shuffler"
+
     signing_key: Path
     sealing_keys: Path
     #: The analyzer's list, so that devices can check that both servers serve the same one.
@@ -187,6 +197,8 @@ class ShufflerSettings(Settings):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzerSettings(Settings):
     """Settings of the analyzer."""
+
+    role = "analyzer"
 
     identity_key: Path
     #: Folder of keys that open reports, by number.
@@ -418,11 +430,11 @@ def keys_of(settings: ShufflerSettings | AnalyzerSettings, task: Task) -> dict[i
 
     Reports sealed to such a key would never open.
     """
-    role: Role = "analyzer"
     if isinstance(settings, ShufflerSettings):
-        role, folder = "shuffler", settings.sealing_keys
+        folder = settings.sealing_keys
     else:
         folder = settings.opening_keys
+    role = settings.role
     if not folder.is_dir():  # all keys in it may have been destroyed, but the folder stays
         raise DataError(f"cannot read {folder}: it is no folder; put the keys back where they were")
     listed = read_list(settings.public_keys, task, role)

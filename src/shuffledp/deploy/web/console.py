@@ -27,7 +27,6 @@ from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.deploy.remote import Server, checked_record
 from shuffledp.deploy.servers.settings import (
-    AnalyzerSettings,
     address_of,
     read_settings,
     read_task,
@@ -88,7 +87,7 @@ class Watched:
             files = [each for role in _ROLES if (each := path / f"{role}.toml").is_file()]
         read = [read_settings(each) for each in files]
         task = read[0].task if read else path / "task.bin"
-        servers = {_ROLES[isinstance(each, AnalyzerSettings)]: told_by(each.inner) for each in read}
+        servers: dict[str, Told] = {each.role: told_by(each.inner) for each in read}
         return cls(read_task(task), task.parent, servers)
 
     async def state(self) -> TaskState:
