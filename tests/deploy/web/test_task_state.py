@@ -160,7 +160,7 @@ ALERTS = {
 
 @pytest.mark.parametrize("heading", sorted(ALERTS))
 def test_what_needs_a_person_is_named_with_the_heading_of_the_runbook(heading):
-    assert [each for _, each in alerts(state_of(ALERTS[heading]))] == [heading]
+    assert [each for each, _ in alerts(state_of(ALERTS[heading]))] == [heading]
 
 
 def test_all_is_well_and_what_servers_say_is_not():
@@ -172,10 +172,10 @@ def test_all_is_well_and_what_servers_say_is_not():
     }
     assert alerts(state_of(fine)) == []
     found = alerts(state_of(fine, problems=("the disk is full",), refused={"4": "forged"}))
-    assert found[0][0] == "the disk is full"
-    assert found[1][0] == "The analyzer refuses batch 4: forged"
+    assert found[0][1] == "the disk is full"
+    assert found[1][1] == "The analyzer refuses batch 4: forged"
     little = {"analyzer_budget_epsilon": 1.0, "analyzer_budget_left_epsilon": 0.05}
-    assert "tenth of the budget" in alerts(state_of(little))[0][0]
+    assert "tenth of the budget" in alerts(state_of(little))[0][1]
 
 
 def test_headings_of_alerts_stand_in_the_runbook(request):

@@ -1,7 +1,7 @@
 """State of a task as a console knows it, and the contents of its pages."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -9,31 +9,20 @@ from typing import Any, Final
 from shuffledp.composition.release import honest_users
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy.task import Task
-from shuffledp.report import wording
+from shuffledp.report import dummies, wording
 from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
-from shuffledp.report.dummies import without_dummies
-from shuffledp.report.formatting import brief, counted, decimals_for, fixed, given, rounded, shorten
+from shuffledp.report.formatting import decimals_for, fixed, given, rounded, shorten
+from shuffledp.report.page import rendered_rows, rendered_tables
 
 _DAY: Final = 86_400.0
+# Modules whose words the templates use.
+_WORDS: Final[dict[str, Any]] = {"wording": wording, "dummies": dummies}
+
 _MOST_SHOWN: Final = 8  # answers in a chart over time
 _MOST_BARS: Final = 30
 _NUM_POINTS: Final = 12  # points of the curve of epsilon
 
 _WAITING: Final = "shuffler_waiting_reports"
-
-# Counts of reports on a page, in this order.
-_OUTCOMES: Final = {
-    "accepted": "taken in",
-    "repeated": "sent again, and counted once",
-    "late": "too late",
-    "early": "too early",
-    "unknown_key": "sealed to a key that is gone",
-    "replayed": "under an id that was taken",
-    "not_admitted": "without a valid code",
-    "unopened": "did not open",
-    "duplicate": "twice the same",
-    "dropped": "dropped: too few",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +124,13 @@ def page_facts(state: TaskState, now: float) -> dict[str, Any]:
         "figures": figures,
         "alerts": alerts(state),
         "curve": _curve(task, number),
-        "promises": list(_promises(task)),
         "newest": newest,
         "estimates": None if newest is None else _estimates(state.records[newest]),
         "history": _history(state),
         "results": [
             _result_row(each, record) for each, record in reversed([*state.records.items()])
         ],
-        "budget": _budget(state),
-        "keys": list(_keys(state)),
-        "counts": _counts(state),
-    }
+    } | dict(rendered_tables("console.txt", state=state, duration=_time, **_WORDS))
 
 
 def _curve(task: Task, number: int) -> Figure | None:
@@ -171,23 +156,6 @@ def _curve(task: Task, number: int) -> Figure | None:
     x = Axis(title="reports in the batch", is_log=True)
     y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
     return lines_figure("chart-epsilon", lines, x=x, y=y, here=number or None)
-
-
-def _promises(task: Task) -> Iterator[tuple[str, str]]:
-    """Yield all lines of the guarantee of the smallest batch."""
-    found = task.guarantee()
-    whoever = ", whoever else lies" if task.adds_dummies else ""
-    proved = f"epsilon <= {rounded(found.epsilon_upper, up=True)} at delta = {task.delta}, proved"
-    yield "with the shuffler", f"{proved}{whoever}; promised {task.epsilon}"
-    if task.dummies is not None:
-        yield "without dummies", without_dummies(task.without_dummies())
-    if not task.adds_dummies:
-        honest = f"{task.num_honest:,} of {counted(task.min_batch, 'report')} in the least batch"
-        yield "honest for certain", honest
-    profile, rounds = task.asked.randomizer.profile, task.asked.rounds
-    yield "without the shuffler", wording.without_shuffler_line(profile, rounds=rounds)
-    is_bare = math.isinf(profile.epsilon0)
-    yield "true answers", wording.true_answers("devices", is_bare=is_bare)
 
 
 # --------------------------------------------------------------------- results
@@ -258,69 +226,6 @@ def _result_row(number: int, record: Mapping[str, Any]) -> tuple[str, ...]:
     return str(number), f"{record['num_users']:,}", f"{honest:,}", epsilon, delta
 
 
-# --------------------------------------------------------------------- operation
-def _budget(state: TaskState) -> list[tuple[str, str]]:
-    """Return the budget spent and left, by the newest result of a server with a ledger."""
-    for number, record in reversed([*state.records.items()]):
-        if (budget := record["parameters"]["budget"]) is not None:
-            whole = f"epsilon {given(budget['epsilon'])} at delta = {given(budget['delta'])}"
-            spent = f"{brief(budget['spent'])} by the analyzer up to batch {number}"
-            left = rounded(budget["left"], up=False)
-            return [("budget", whole), ("spent", spent), ("left", left)]
-    return []
-
-
-def _keys(state: TaskState) -> Iterator[tuple[str, str]]:
-    """Yield the age and life of the shuffler's keys."""
-    names = {
-        "oldest_key_age_seconds": "age of the oldest key of an epoch",
-        "keys_left_seconds": "until the last epoch with a key ends",
-        "task_left_seconds": "until the task ends",
-    }
-    for name, words in names.items():
-        if (seconds := state.numbers.get(f"shuffler_{name}")) is not None:
-            yield words, _time(seconds)
-
-
-def _counts(state: TaskState) -> list[tuple[str, str]]:
-    """Return the numbers of reports by outcome, and of batches by state."""
-    numbers = state.numbers
-    rows = []
-    for name, words in _OUTCOMES.items():
-        if number := numbers.get(f'shuffler_reports_total{{outcome="{name}"}}'):
-            rows.append((words, f"{number:,.0f}"))
-    states = ("closed", "short", "sealed", "fetched", "dropped")
-    batches = ((name, numbers.get(f'shuffler_batches{{state="{name}"}}')) for name in states)
-    return [*rows, *((f"batches {name}", f"{number:,.0f}") for name, number in batches if number)]
-
-
 def alerts(state: TaskState) -> list[tuple[str, str]]:
-    """Return each alert with the heading of its runbook.
-
-    The rules are the rules for Prometheus in docs/operations.
-    """
-    found = [(each, "Is all well?") for each in state.problems]
-    numbers = state.numbers
-
-    def number(name: str, default: float = 0.0) -> float:
-        return numbers.get(name, default)
-
-    if number("shuffler_key_present", 1.0) == 0.0:
-        found.append(("No key for the present epoch: reports are refused.", "Keys lost or stolen"))
-    left = number("shuffler_keys_left_seconds", math.inf)
-    if left < min(7.0 * _DAY, number("shuffler_task_left_seconds")):
-        found.append(("Keys end within a week, and the task does not.", "Keys to come"))
-    if number("shuffler_short_epochs") >= 3.0:
-        found.append(("Reports of three epochs wait for more.", "Batch short for days"))
-    if number("shuffler_sealed_age_seconds") > _DAY:
-        what = "Nobody has fetched a batch for a day."
-        found.append((what, "The analyzer refuses a batch"))
-    if number("shuffler_clock_believed", 1.0) == 0.0:
-        found.append(("The shuffler's clock has jumped.", "The clock has jumped"))
-    for batch, reason in state.refused.items():
-        what = f"The analyzer refuses batch {batch}: {reason}"
-        found.append((what, "The analyzer refuses a batch"))
-    budget = number("analyzer_budget_epsilon")
-    if number("analyzer_budget_left_epsilon", math.inf) < 0.1 * budget:
-        found.append(("Less than a tenth of the budget is left.", "The analyzer refuses a batch"))
-    return found
+    """Return the heading of the runbook, and the text, of each alert."""
+    return rendered_rows("alerts.txt", state=state)
