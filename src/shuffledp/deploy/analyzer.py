@@ -37,14 +37,8 @@ from shuffledp.core.reports import Counts, Reports
 from shuffledp.deploy.asked_terms import AskedTerms
 from shuffledp.deploy.database import Keeper, Layout
 from shuffledp.deploy.messages import Batch, inner_info, split
-from shuffledp.deploy.servers.batches import (
-    PAGE,
-    Store,
-    open_store,
-    open_texts,
-    rows_among,
-    spend_for_batch,
-)
+from shuffledp.deploy.servers import batches as batching
+from shuffledp.deploy.servers.batches import PAGE, Store
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import Fault, MailKey, Reason
 from shuffledp.engines.processes import Processes
@@ -141,7 +135,7 @@ class Analyzer(Keeper):
         self._ledger, self._shuffler_key = ledger, shuffler_key
         self._engine = engine
         self.replace_keys(opening_keys)
-        self._store = open_store(folder, database, _STORE, collection=task.task_id)
+        self._store = batching.open_store(folder, database, _STORE, collection=task.task_id)
 
     def replace_keys(self, opening_keys: Mapping[int, MailKey]) -> None:
         """Open with other keys from now on."""
@@ -188,7 +182,7 @@ class Analyzer(Keeper):
             counted = [part for part in own if part.key not in kept] + earlier
             least = max(1, min((part.num_honest for part in counted), default=1))
             if counted and self._ledger is not None:
-                ledger = spend_for_batch(self._ledger, self.task, batch, num_honest=least)
+                ledger = batching.spend_for_batch(self._ledger, self.task, batch, num_honest=least)
         if not counted:
             return None
         return Opened(
@@ -290,7 +284,7 @@ class Analyzer(Keeper):
             return batch.records
         record_of = dict(zip(digests, batch.records, strict=True))
         query = "SELECT digest, batch FROM records WHERE digest"
-        for digest, number in rows_among(self._store, query, list(record_of)):
+        for digest, number in batching.rows_among(self._store, query, list(record_of)):
             if number != batch.number:
                 del record_of[digest]
         return list(record_of.values())
@@ -305,7 +299,7 @@ class Analyzer(Keeper):
                 sealed = [(info, each[1:]) for each in records if each[0] == number]
                 pages = (sealed[at : at + PAGE] for at in range(0, len(sealed), PAGE))
                 # The key is part of the function: an engine may store the pages.
-                opened = engine(partial(open_texts, self.task.seal, key), pages)
+                opened = engine(partial(batching.open_texts, self.task.seal, key), pages)
                 found = [text for page in opened for text in page]
                 texts[number] = [text for text in found if text is not None]
         return texts, len(records) - sum(map(len, texts.values()))

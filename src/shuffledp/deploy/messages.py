@@ -30,18 +30,7 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy import wire
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.wire import (
-    SIZES,
-    Fault,
-    Reader,
-    Reason,
-    Seal,
-    is_mail_key,
-    is_signed,
-    opaque,
-    seal,
-    uint,
-)
+from shuffledp.deploy.wire import SIZES, Fault, Reader, Reason, Seal, seal, uint
 
 REPORT_ID_BYTES: Final = 16
 
@@ -96,7 +85,7 @@ class SealKey:
     def encode(self) -> bytes:
         """Return the key as bytes: its epoch, then DAP's HpkeConfig."""
         kind: Seal = "hybrid" if len(self.public_key) == _LONG_KEY else "x25519"
-        config = uint(self.number, 1) + SIZES[kind].suite + opaque(self.public_key, 2)
+        config = uint(self.number, 1) + SIZES[kind].suite + wire.opaque(self.public_key, 2)
         return uint(self.first_epoch, 4) + config
 
     @classmethod
@@ -106,7 +95,7 @@ class SealKey:
         wrong = f"a key is of another suite than {kind}, the task's"
         reader.expect(SIZES[kind].suite, wrong, Reason.MISMATCH)
         public_key = reader.opaque(2)
-        if len(public_key) != SIZES[kind].public_key or not is_mail_key(public_key):
+        if len(public_key) != SIZES[kind].public_key or not wire.is_mail_key(public_key):
             raise reader.error(f"a key is no {kind} public key that can be sealed to")
         return cls(number=number, public_key=public_key, first_epoch=first_epoch)
 
@@ -129,7 +118,7 @@ class SignedKeys:
 
     def encode(self) -> bytes:
         """Return the list as bytes."""
-        keys = opaque(b"".join(each.encode() for each in self.keys), 2)
+        keys = wire.opaque(b"".join(each.encode() for each in self.keys), 2)
         return uint(self.serial, 8) + uint(self.not_after, 8) + keys + self.signature
 
     @classmethod
@@ -141,7 +130,7 @@ class SignedKeys:
         text = reader.read_so_far()
         signature = reader.take(wire.SIGNATURE_BYTES)
         reader.finish()
-        if not is_signed(signature, task.operator_key, _signed_keys(role, task, text)):
+        if not wire.is_signed(signature, task.operator_key, _signed_keys(role, task, text)):
             reason = f"the task's operator has not signed it as the {role}'s of this task"
             raise reader.error(reason, Reason.FORGED)
         keys = []
@@ -392,7 +381,7 @@ class Batch:
         root = reader.take(wire.DIGEST_BYTES)
         head = reader.read_so_far()
         signature = reader.take(wire.SIGNATURE_BYTES)
-        if not is_signed(signature, shuffler_key, head):
+        if not wire.is_signed(signature, shuffler_key, head):
             raise reader.error("the shuffler has not signed it", Reason.FORGED)
         if size != task.record_bytes or first > last:
             raise reader.error("its records have another size, or its epochs run backwards")

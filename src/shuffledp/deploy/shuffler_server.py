@@ -18,14 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.core.errors import DataError, ShuffledpError
-from shuffledp.deploy.messages import (
-    Answer,
-    Batch,
-    Report,
-    decode_upload,
-    most_reports,
-    report_size,
-)
+from shuffledp.deploy import messages
+from shuffledp.deploy.messages import Answer, Batch, Report
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers import settings as files
 from shuffledp.deploy.servers.batches import BatchState, Held, opened_in, workers
@@ -277,7 +271,7 @@ class Intake:
         self._shuffler, self._now, self._watch = shuffler, now, watch
         self._waiting: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._num_waiting = 0
-        size = report_size(*shuffler.task.sizes)
+        size = messages.report_size(*shuffler.task.sizes)
         self._most = min(MOST_WAITING, _MOST_WAITING_BYTES // size)
 
     async def take(self, reports: list[Report]) -> list[Answer]:
@@ -342,11 +336,11 @@ def shuffler_app(
     """Return the shuffler's application, with its clock and the lists of keys that it serves."""
     task = shuffler.task
     intake = Intake(shuffler, now, watch)
-    sizes = task.sizes
+    most = messages.most_reports(*task.sizes) * messages.report_size(*task.sizes)
 
     async def reports(request: Request) -> Response:
-        body = await http.body_of(request, most_reports(*sizes) * report_size(*sizes))
-        return http.data_of(bytes(await intake.take(decode_upload(body, task))))
+        body = await http.body_of(request, most)
+        return http.data_of(bytes(await intake.take(messages.decode_upload(body, task))))
 
     async def batches(request: Request) -> Response:
         http.require_signed(request, task, analyzer_key)

@@ -22,15 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from shuffledp.deploy import wire
-from shuffledp.deploy.wire import (
-    Fault,
-    Reason,
-    is_mail_key,
-    is_signed,
-    new_keys,
-    open_seal,
-    shared_key,
-)
+from shuffledp.deploy.wire import Fault, Reason
 from shuffledp.network.graph import Graph
 from shuffledp.peers.terms import Terms
 
@@ -99,11 +91,11 @@ class PrivateKeys:
 
     def open(self, sealed: bytes, info: bytes) -> bytes | None:
         """Return the text in a seal, or ``None`` if it does not open."""
-        return open_seal(sealed, self._own_mail(), info)
+        return wire.open_seal(sealed, self._own_mail(), info)
 
     def shared(self, public_key: bytes, context: bytes) -> bytes:
         """Return the key shared by the owner and the owner of a public key."""
-        return shared_key(self._own_mail(), public_key, context)
+        return wire.shared_key(self._own_mail(), public_key, context)
 
     def are_of(self, terms: Terms) -> bool:
         """Return True if the terms name their public keys."""
@@ -157,10 +149,10 @@ class Registration:
             mail_key=reader.take(wire.KEY_BYTES),
             signature=reader.take(wire.SIGNATURE_BYTES),
         )
-        if not is_signed(made.signature, made.identity_key, made._text(terms)):
+        if not wire.is_signed(made.signature, made.identity_key, made._text(terms)):
             what = f"the signature of user {made.node} does not fit these terms and keys"
             raise reader.error(what, Reason.FORGED)
-        if not is_mail_key(made.mail_key):
+        if not wire.is_mail_key(made.mail_key):
             raise reader.error(f"nothing can be sealed to the mail key of user {made.node}")
         return made
 
@@ -247,7 +239,8 @@ class Pairs:
             low, high = sorted((self._node, neighbour))
             place = wire.numbers(self._round_number, low, high)
             info = wire.digest(b"pair", self._context, place)
-            after, up, down, code = new_keys(self._secrets[neighbour], len(RoundKeys._fields), info)
+            number, secret = len(RoundKeys._fields), self._secrets[neighbour]
+            after, up, down, code = wire.new_keys(secret, number, info)
             to, from_ = (up, down) if self._node == low else (down, up)
             self._made[neighbour] = RoundKeys(after, to, from_, code)
         return self._made[neighbour]

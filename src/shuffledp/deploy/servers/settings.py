@@ -25,16 +25,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from shuffledp.core.errors import DataError, ShuffledpError, telling
 from shuffledp.core.files import replace_file, sync_folder, whole_folder, write_new
+from shuffledp.deploy import messages
 from shuffledp.deploy.database import bytes_of
-from shuffledp.deploy.messages import (
-    NUM_KEYS,
-    Codes,
-    Role,
-    SealKey,
-    SignedKeys,
-    read_codes,
-    write_code,
-)
+from shuffledp.deploy.messages import NUM_KEYS, Codes, Role, SealKey, SignedKeys
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import KEY_BYTES, SIZES, MailKey, Seal, mail_key, new_mail_key
 
@@ -238,7 +231,7 @@ def read_task(path: Path) -> Task:
 def codes_of(path: Path) -> list[bytes]:
     """Read codes, one a line."""
     try:
-        return read_codes(bytes_of(path).decode())
+        return messages.read_codes(bytes_of(path).decode())
     except (DataError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is no file of codes: {error}") from None
 
@@ -309,7 +302,7 @@ def write_task(
         # No batch yet; beside the keys, which are in no backup.
         write_new(made / "shuffler/keys" / HANDED_OUT, b"", mode=0o600)
         if codes:
-            lines = "".join(f"{write_code(code)}\n" for code in codes)
+            lines = "".join(f"{messages.write_code(code)}\n" for code in codes)
             write_new(made / _CODES, lines.encode(), mode=0o600)
         own: dict[str, dict[str, str | float]] = {
             "shuffler": {

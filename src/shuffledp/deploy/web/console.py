@@ -26,12 +26,7 @@ from starlette.responses import Response
 from shuffledp.collection.output import PRIVACY_FILE
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
 from shuffledp.deploy.remote import Server, checked_record
-from shuffledp.deploy.servers.settings import (
-    address_of,
-    read_settings,
-    read_task,
-    signing_key,
-)
+from shuffledp.deploy.servers import settings
 from shuffledp.deploy.task import Task
 from shuffledp.deploy.web.pages import page_of, pages_app, serve
 from shuffledp.deploy.web.task_state import TaskState, page_facts, row_of
@@ -85,10 +80,10 @@ class Watched:
         files = [path]
         if not path.is_file():
             files = [each for role in _ROLES if (each := path / f"{role}.toml").is_file()]
-        read = [read_settings(each) for each in files]
+        read = [settings.read_settings(each) for each in files]
         task = read[0].task if read else path / "task.bin"
         servers: dict[str, Told] = {each.role: told_by(each.inner) for each in read}
-        return cls(read_task(task), task.parent, servers)
+        return cls(settings.read_task(task), task.parent, servers)
 
     async def state(self) -> TaskState:
         """Return the present state, read again at most every two seconds."""
@@ -125,7 +120,7 @@ class Watched:
         """Fetch new results; return the refused batches with the reasons."""
         if not (path := self.folder / "operator.key").is_file():
             raise DataError(f"no results: {self.folder} has no operator.key, which opens them")
-        how: Any = {"key": signing_key(path), "patience_seconds": _PATIENCE_SECONDS}
+        how: Any = {"key": settings.signing_key(path), "patience_seconds": _PATIENCE_SECONDS}
         with Server(self.task, "analyzer", **how) as analyzer:
             found = analyzer.results()
             for number in found["batches"][-_MOST_RESULTS:]:
@@ -222,7 +217,7 @@ def serve_console(
 
 def require_this_machine(listen: str, reason: str, remedy: str = "") -> None:
     """Raise unless an address is of this machine alone."""
-    if not _is_loopback(address_of(listen)[0]):
+    if not _is_loopback(settings.address_of(listen)[0]):
         raise ParameterError(
             f"listen = {listen!r} is not of this machine alone, and {reason}: {remedy}listen at "
             "127.0.0.1"

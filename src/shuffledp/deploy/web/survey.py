@@ -31,12 +31,7 @@ from shuffledp.core.errors import ParameterError
 from shuffledp.core.labels import require_text
 from shuffledp.deploy.analyzer_server import analyzer_service
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.servers.settings import (
-    AnalyzerSettings,
-    ShufflerSettings,
-    address_of,
-    read_task,
-)
+from shuffledp.deploy.servers import settings
 from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.shuffler_server import shuffler_service
 from shuffledp.deploy.task import Task
@@ -246,7 +241,7 @@ def serve_survey(
     owner: str = "",
 ) -> None:
     """Serve the survey page of tasks, files or folders with a task.bin, until told to end."""
-    survey = Survey(tasks=tuple(map(read_task, tasks)), title=title, owner=owner)
+    survey = Survey(tasks=tuple(map(settings.read_task, tasks)), title=title, owner=owner)
     serve(survey_app(survey), on_ready, listen)
 
 
@@ -266,8 +261,8 @@ def serve_pilot(
     with ExitStack() as stack:
         services, watched = [], []
         for folder in folders:
-            read = partial(ShufflerSettings.read, folder / "shuffler.toml")
-            read_other = partial(AnalyzerSettings.read, folder / "analyzer.toml")
+            read = partial(settings.ShufflerSettings.read, folder / "shuffler.toml")
+            read_other = partial(settings.AnalyzerSettings.read, folder / "analyzer.toml")
             shuffler = stack.enter_context(shuffler_service(read))
             analyzer = stack.enter_context(analyzer_service(read_other))
             services += [shuffler, analyzer]
@@ -282,7 +277,7 @@ def serve_pilot(
         places: dict[int, list[tuple[str, Starlette]]] = {}
         for address, prefix, app in found:
             if address not in sockets:
-                sockets[address] = http.listen(*address_of(address))
+                sockets[address] = http.listen(*settings.address_of(address))
             places.setdefault(sockets[address].getsockname()[1], []).append((prefix, app))
         for each in services:
             each.watch.say("started", url=http.url_of(sockets[each.settings.listen]))
