@@ -17,10 +17,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 import shuffledp as sdp
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.web.console import CONSOLE, Watched, console_app
+from shuffledp.deploy.web.console import CONSOLE, TaskState, Watched, console_app
 from shuffledp.deploy.web.planner import planner_app
 from shuffledp.deploy.web.survey import Survey, survey_app, together
-from shuffledp.deploy.web.task_state import TaskState
 
 FOLDER = Path(__file__).parent / "_static"
 CHOICES = ("on foot", "by bike", "by bus or train", "by car")

@@ -9,7 +9,6 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from deploy.test_dap import COUNT, dap_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from deploy.make_vectors import (
     public,
 )
 from deploy.steps import open_outer
+from deploy.test_task_dap import COUNT, dap_task
 from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
+from deploy.web.test_console_state import TASK, record, state_of
 from deploy.web.test_survey import HOSTILE
-from deploy.web.test_task_state import TASK, record, state_of
 from end_to_end.visits import serving, violations, visiting
 from shuffledp.deploy.web.console import CONSOLE, console_app
 

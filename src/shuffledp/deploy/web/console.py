@@ -5,17 +5,14 @@ operator's key. It changes nothing. Requests at the same time share one reading.
 """
 
 import asyncio
-import hmac
-import ipaddress
+import math
 import re
 import time
-from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx
 from starlette.applications import Starlette
@@ -24,13 +21,236 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shuffledp.collection.output import PRIVACY_FILE
-from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.composition.release import honest_users
+from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.deploy.remote import Server, checked_record
 from shuffledp.deploy.servers import settings
 from shuffledp.deploy.task import Task
-from shuffledp.deploy.web.pages import page_of, pages_app, serve
-from shuffledp.deploy.web.task_state import TaskState, page_facts, row_of
+from shuffledp.deploy.web import pages
+from shuffledp.deploy.web.pages import require_visitor
+from shuffledp.report import dummies, wording
+from shuffledp.report.drawing import COLOURS, Axis, Bar, Figure, Line, bars_figure, lines_figure
+from shuffledp.report.formatting import decimals_for, fixed, given, rounded, shorten
+from shuffledp.report.page import rendered_rows, rendered_tables
 
+_DAY: Final = 86_400.0
+# Modules whose words the templates use.
+_WORDS: Final[dict[str, Any]] = {"wording": wording, "dummies": dummies}
+
+_MOST_SHOWN: Final = 8  # answers in a chart over time
+_MOST_BARS: Final = 30
+_NUM_POINTS: Final = 12  # points of the curve of epsilon
+
+_WAITING: Final = "shuffler_waiting_reports"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskState:
+    """Metrics of both servers, results by batch, and problems."""
+
+    task: Task
+    numbers: Mapping[str, float]
+    problems: tuple[str, ...]
+    records: Mapping[int, Mapping[str, Any]]
+    refused: Mapping[str, str]
+
+    @property
+    def waiting(self) -> int:
+        """Number of reports stored and not released; 0 if unknown."""
+        return int(self.numbers.get(_WAITING, 0))
+
+    @property
+    def is_known(self) -> bool:
+        """True if the number of waiting reports is known."""
+        return _WAITING in self.numbers
+
+    @property
+    def waiting_text(self) -> str:
+        """Number of reports stored and not released, in words."""
+        return f"{self.waiting:,}" if self.is_known else "unknown"
+
+
+@lru_cache(maxsize=10_000)
+def epsilon_among(task: Task, num_reports: int) -> float:
+    """Return epsilon of a batch with this number of reports; infinite if none is proved."""
+    try:
+        if task.adds_dummies:
+            return task.guarantee().epsilon_upper
+        honest = honest_users(num_reports, task.honest_ppm / 1_000_000)
+        return task.guarantee(honest).epsilon_upper
+    except ShuffledpError:
+        return math.inf
+
+
+def _epsilon_text(epsilon: float) -> str:
+    """Return an upper bound on epsilon as text."""
+    return "no epsilon" if math.isinf(epsilon) else f"epsilon <= {rounded(epsilon, up=True)}"
+
+
+def _time(seconds: float) -> str:
+    """Return a duration in a suitable unit."""
+    for unit, size in (("days", _DAY), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.0f} seconds"
+
+
+def _when(task: Task, now: float) -> str:
+    """Return the time until a task begins or ends, in a few words."""
+    if now < task.start:
+        return f"begins in {_time(task.start - now)}"
+    left = task.end - now
+    return f"ends in {_time(left)}" if left > 0 else f"ended {_time(-left)} ago"
+
+
+def row_of(state: TaskState, now: float) -> dict[str, str]:
+    """Return the row of a task in the list of tasks."""
+    task, waiting = state.task, state.waiting
+    newest = max(state.records, default=None)
+    users = "" if newest is None else f"{state.records[newest]['num_users']:,} reports"
+    return {
+        "id": task.task_id.hex(),
+        "name": task.info,
+        "question": task.asked.text,
+        "when": _when(task, now),
+        "reports": f"{state.waiting_text} of {task.min_batch:,}",
+        "epsilon": _epsilon_text(epsilon_among(task, waiting)) if waiting else "",
+        "result": "none yet" if newest is None else f"batch {newest}: {users}",
+        "alerts": str(len(alerts(state)) or ""),
+    }
+
+
+def page_facts(state: TaskState, now: float) -> dict[str, Any]:
+    """Return all contents of the page of a task."""
+    task, number = state.task, state.waiting
+    epoch, least = task.epoch_at(now), f"{task.min_batch:,}"
+    where = "none" if epoch is None else f"{epoch + 1} of {task.num_epochs}"
+    epsilon = "no report" if state.is_known else "unknown"
+    if number:
+        epsilon = _epsilon_text(epsilon_among(task, number))
+    promised = f"promised {task.epsilon} at delta = {task.delta}; released from {least} on"
+    newest = max(state.records, default=None)
+    local = wording.local_figure(task.asked.randomizer.profile, rounds=task.asked.rounds)
+    figures = [
+        ("Reports waiting", state.waiting_text, f"of {least}, the least batch"),
+        ("If the batch closed now", epsilon, promised),
+        ("Without the shuffler", *local),
+        ("Epoch", where, _when(task, now)),
+    ]
+    return {
+        "state": state,
+        "title": task.asked.text or task.info,
+        "figures": figures,
+        "alerts": alerts(state),
+        "curve": _curve(task, number),
+        "newest": newest,
+        "estimates": None if newest is None else _estimates(state.records[newest]),
+        "history": _history(state),
+        "results": [
+            _result_row(each, record) for each, record in reversed([*state.records.items()])
+        ],
+    } | dict(rendered_tables("console.txt", state=state, duration=_time, **_WORDS))
+
+
+def _curve(task: Task, number: int) -> Figure | None:
+    """Return epsilon against the number of reports in the batch."""
+    if task.adds_dummies:
+        return None  # it is the same for any number
+    least, most = max(2, task.min_batch // 30), max(10 * task.min_batch, 3 * number)
+    step = (most / least) ** (1.0 / (_NUM_POINTS - 1))
+    places = sorted({round(least * step**index) for index in range(_NUM_POINTS)} | {task.min_batch})
+    points = [(float(each), epsilon_among(task, each)) for each in places]
+    points = [(each, epsilon) for each, epsilon in points if math.isfinite(epsilon)]
+    if len(points) < 2:
+        return None
+    sizes, epsilons = zip(*points, strict=True)
+    level = partial(Line, colour="var(--ink-soft)", width=1.3)
+    lines = [
+        Line(name="upper bound on epsilon", x=sizes, y=epsilons, colour="var(--accent)"),
+        level(name="promised", y=(float(task.epsilon),), dash="dot"),
+        level(name="epsilon0", y=(task.asked.randomizer.epsilon0,), dash="dashdot"),
+    ]
+    # It may fall by powers of ten, which only a logarithmic axis shows.
+    is_log = max(epsilons) > 10.0 * min(epsilons) > 0.0
+    x = Axis(title="reports in the batch", is_log=True)
+    y = Axis(title="\u03b5", is_log=is_log, has_zero=not is_log)
+    return lines_figure("chart-epsilon", lines, x=x, y=y, here=number or None)
+
+
+# --------------------------------------------------------------------- results
+def _values(record: Mapping[str, Any]) -> list[tuple[str, float, float, float]]:
+    """Return label, estimate and interval of each estimate of a result."""
+    found = []
+    for each in record["estimates"]:
+        value = next((each[name] for name in ("frequency", "mean") if name in each), None)
+        low, high = each.get("lower"), each.get("upper")
+        if value is not None and low is not None and high is not None:
+            label = str(each.get("value", each.get("name", "")))
+            found.append((label, float(value), float(low), float(high)))
+    return found
+
+
+def _estimates(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chart and the table of a result."""
+    values, is_share = _values(record), any("frequency" in each for each in record["estimates"])
+    unit = 100.0 if is_share else 1.0
+    decimals = decimals_for([unit * (upper - lower) / 4.0 for _, _, lower, upper in values])
+    sign = "%" * is_share
+
+    def text(value: float) -> str:
+        return fixed(unit * value, decimals) + sign
+
+    rows = [(label, text(value), f"{text(low)} to {text(up)}") for label, value, low, up in values]
+    bars = [
+        Bar(label=label, value=value, title=f"{label}\n{text(value)}", interval=(low, up))
+        for label, value, low, up in values[:_MOST_BARS]
+    ]
+    figure = None
+    if bars:
+        figure = bars_figure(
+            "chart-estimates",
+            bars,
+            x=Axis(is_share=is_share),
+            description=f"{len(bars)} estimates with intervals, which the table below holds too.",
+            are_dots=len(bars) == 1 and not is_share,
+        )
+    return {"rows": rows, "figure": figure, "confidence": given(100.0 * record["confidence"])}
+
+
+def _history(state: TaskState) -> Figure | None:
+    """Return estimates over the batches, for the largest answers of the newest one."""
+    if len(state.records) < 2:
+        return None
+    numbers = list(state.records)
+    batches = [{label: rest for label, *rest in _values(state.records[each])} for each in numbers]
+    shown = sorted(batches[-1], key=lambda label: -batches[-1][label][0])[:_MOST_SHOWN]
+    lines = []
+    for label, colour in zip(shown, COLOURS, strict=False):
+        known = [
+            (n, *each[label]) for n, each in zip(numbers, batches, strict=True) if label in each
+        ]
+        places, values, low, up = zip(*known, strict=True)
+        band, name = (low, up), shorten(label, 40)
+        lines.append(Line(name=name, x=places, y=values, band=band, colour=colour))
+    is_share = any("frequency" in each for each in state.records[numbers[-1]]["estimates"])
+    x = Axis(title="batch", labels=tuple((float(n), str(n)) for n in numbers))
+    y = Axis(title="estimate", is_share=is_share)
+    return lines_figure("chart-history", lines, x=x, y=y, band="interval")
+
+
+def _result_row(number: int, record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the row of a batch."""
+    honest, guarantee = record["parameters"]["num_honest"], record["guarantee"]
+    epsilon, delta = _epsilon_text(guarantee["epsilon"]["upper"]), given(guarantee["delta"])
+    return str(number), f"{record['num_users']:,}", f"{honest:,}", epsilon, delta
+
+
+def alerts(state: TaskState) -> list[tuple[str, str]]:
+    """Return the heading of the runbook, and the text, of each alert."""
+    return rendered_rows("alerts.txt", state=state)
+
+
+# --------------------------------------------------------------------- servers and pages
 #: Path of the console; in a pilot the survey is above it.
 CONSOLE: Final = "/console"
 
@@ -137,7 +357,7 @@ def console_app(
     by_id = {each.task.task_id.hex(): each for each in watched}
 
     async def overview(request: Request) -> Response:
-        _require_visitor(request, token)
+        require_visitor(request, token)
         page = request.query_params.get("page", "1")
         first = (int(page) - 1) * AT_ONCE if page.isdecimal() and len(page) < 9 and int(page) else 0
         shown = watched[first : first + AT_ONCE]
@@ -151,85 +371,27 @@ def console_app(
             "page": first // AT_ONCE + 1,
             "is_trial": is_trial,
         }
-        return page_of("overview.html", facts, has_charts=True)
+        return pages.page_of("overview.html", facts, has_charts=True)
 
     async def task(request: Request) -> Response:
-        _require_visitor(request, token)
+        require_visitor(request, token)
         name = request.path_params["name"]
         if name not in by_id:
             raise HTTPException(404, f"there is no task {name!r} here: see {CONSOLE}")
         state = await by_id[name].state()
         facts = await asyncio.to_thread(page_facts, state, time.time())
-        return page_of("task.html", facts | {"is_trial": is_trial}, has_charts=True)
+        return pages.page_of("task.html", facts | {"is_trial": is_trial}, has_charts=True)
 
-    return pages_app({("GET", CONSOLE): overview, ("GET", CONSOLE + "/{name}"): task})
-
-
-def require_own_visitor(request: Request) -> None:
-    """Raise unless a request comes from this machine.
-
-    A page from elsewhere whose own name points to this machine is refused by that name.
-    """
-    client = request.client.host if request.client else ""
-    if any(name.startswith(("forwarded", "x-forwarded")) for name in request.headers):
-        raise HTTPException(403, "a proxy passed this on: this page needs a token there")
-    asked = ""
-    with suppress(ValueError):  # such as "["
-        asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
-        raise HTTPException(403, "this page is for its own machine alone, or needs a token")
-
-
-def _require_visitor(request: Request, token: str) -> None:
-    """Raise for a request without the token, or without one unless it is from this machine."""
-    if not token:
-        require_own_visitor(request)
-        return
-    scheme, _, text = request.headers.get("authorization", "").partition(" ")
-    try:
-        given = b64decode(text).partition(b":")[2] if scheme.lower() == "basic" else b""
-    except ValueError:
-        given = b""
-    if not hmac.compare_digest(given, token.encode()):
-        challenge = {"www-authenticate": 'Basic realm="shuffledp console", charset="UTF-8"'}
-        raise HTTPException(401, "this needs the console's token as the password", challenge)
-
-
-def _is_loopback(host: str) -> bool:
-    """Return True if an address is of this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return pages.pages_app({("GET", CONSOLE): overview, ("GET", CONSOLE + "/{name}"): task})
 
 
 def serve_console(
     tasks: Sequence[Path], on_ready: Callable[[str], None], *, listen: str, token: Path | None
 ) -> None:
     """Serve the console of tasks, as `Watched.of` takes them, until told to end."""
-    secret = "" if token is None else read_token(token)
+    secret = "" if token is None else pages.read_token(token)
     if not secret:
         remedy = "give token=... and a file with at least 16 characters, or "
-        require_this_machine(listen, "the console needs a token", remedy)
+        pages.require_this_machine(listen, "the console needs a token", remedy)
     app = console_app([Watched.of(each) for each in tasks], token=secret)
-    serve(app, on_ready, listen, CONSOLE)
-
-
-def require_this_machine(listen: str, reason: str, remedy: str = "") -> None:
-    """Raise unless an address is of this machine alone."""
-    if not _is_loopback(settings.address_of(listen)[0]):
-        raise ParameterError(
-            f"listen = {listen!r} is not of this machine alone, and {reason}: {remedy}listen at "
-            "127.0.0.1"
-        )
-
-
-def read_token(path: Path) -> str:
-    """Read the token of a console from a file."""
-    try:
-        token = path.read_text("utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-    if len(token) < 16:
-        raise DataError(f"{path} has a token of {len(token)} characters: give 16 or more")
-    return token
+    pages.serve(app, on_ready, listen, CONSOLE)

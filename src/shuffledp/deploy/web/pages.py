@@ -1,12 +1,18 @@
-"""Shared parts of the pages: templates, files of the package, and strict headers.
+"""Shared parts of the pages: templates, files of the package, strict headers, and their visitors.
 
 A page loads only files of this package from its own server: no code in the page, no cookie, no
-third party. It may connect to the servers of its tasks alone.
+third party. It may connect to the servers of its tasks alone. A page for the operator is for its
+own machine alone, or needs a token.
 """
 
+import hmac
+import ipaddress
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -18,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp
 
+from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.settings import address_of
 from shuffledp.report.page import templates
@@ -104,3 +111,62 @@ def language_of(request: Request, known: Iterable[str]) -> str:
     preferred = request.headers.get("accept-language", "").lower().split(",")
     wanted = [request.query_params.get("lang", ""), *(each.strip()[:2] for each in preferred)]
     return next((each for each in wanted if each in found), found[0])
+
+
+# --------------------------------------------------------------------- visitors
+def require_own_visitor(request: Request) -> None:
+    """Raise unless a request comes from this machine.
+
+    A page from elsewhere whose own name points to this machine is refused by that name.
+    """
+    client = request.client.host if request.client else ""
+    if any(name.startswith(("forwarded", "x-forwarded")) for name in request.headers):
+        raise HTTPException(403, "a proxy passed this on: this page needs a token there")
+    asked = ""
+    with suppress(ValueError):  # such as "["
+        asked = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    if not (_is_loopback(client) and (asked == "localhost" or _is_loopback(asked))):
+        raise HTTPException(403, "this page is for its own machine alone, or needs a token")
+
+
+def require_visitor(request: Request, token: str) -> None:
+    """Raise for a request without the token, or without one unless it is from this machine."""
+    if not token:
+        require_own_visitor(request)
+        return
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    try:
+        given = b64decode(text).partition(b":")[2] if scheme.lower() == "basic" else b""
+    except ValueError:
+        given = b""
+    if not hmac.compare_digest(given, token.encode()):
+        challenge = {"www-authenticate": 'Basic realm="shuffledp console", charset="UTF-8"'}
+        raise HTTPException(401, "this needs the console's token as the password", challenge)
+
+
+def _is_loopback(host: str) -> bool:
+    """Return True if an address is of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def require_this_machine(listen: str, reason: str, remedy: str = "") -> None:
+    """Raise unless an address is of this machine alone."""
+    if not _is_loopback(address_of(listen)[0]):
+        raise ParameterError(
+            f"listen = {listen!r} is not of this machine alone, and {reason}: {remedy}listen at "
+            "127.0.0.1"
+        )
+
+
+def read_token(path: Path) -> str:
+    """Read the token of a console from a file."""
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    if len(token) < 16:
+        raise DataError(f"{path} has a token of {len(token)} characters: give 16 or more")
+    return token

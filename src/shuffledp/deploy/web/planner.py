@@ -26,8 +26,8 @@ from shuffledp.collection.questions.mean import Mean
 from shuffledp.core.errors import ParameterError, ShuffledpError
 from shuffledp.deploy.creating import create_task, promise_of
 from shuffledp.deploy.servers import http_server as http
-from shuffledp.deploy.web.console import require_own_visitor, require_this_machine
-from shuffledp.deploy.web.pages import page_of, pages_app, serve
+from shuffledp.deploy.web import pages
+from shuffledp.deploy.web.pages import page_of, require_own_visitor
 from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
 from shuffledp.report.formatting import given, rounded
 from shuffledp.report.plan import figure_of_errors, key_figures, plan_table
@@ -211,10 +211,10 @@ def planner_app(home: Path = Path()) -> Starlette:
         headers = {"content-disposition": 'attachment; filename="plan.json"'}
         return Response(data, media_type="application/json", headers=headers)
 
-    return pages_app({("GET", "/"): page, ("POST", "/"): create, ("GET", "/plan.json"): file})
+    return pages.pages_app({("GET", "/"): page, ("POST", "/"): create, ("GET", "/plan.json"): file})
 
 
 def serve_planner(on_ready: Callable[[str], None], *, listen: str) -> None:
     """Serve the planner until told to end."""
-    require_this_machine(listen, "the planner computes for whoever asks")
-    serve(planner_app(), on_ready, listen)
+    pages.require_this_machine(listen, "the planner computes for whoever asks")
+    pages.serve(planner_app(), on_ready, listen)

@@ -11,8 +11,8 @@ from deploy.roles import HIDDEN
 from report.pages import drawn, of_class
 from shuffledp.collection.questions.rounds import Search
 from shuffledp.deploy.asked_terms import AskedTerms
-from shuffledp.deploy.web import task_state
-from shuffledp.deploy.web.task_state import TaskState, alerts, epsilon_among, page_facts, row_of
+from shuffledp.deploy.web import console
+from shuffledp.deploy.web.console import TaskState, alerts, epsilon_among, page_facts, row_of
 
 TASK = make_task()
 DAY = TASK.epoch_seconds
@@ -79,7 +79,7 @@ def test_the_curve_falls_as_reports_come_in_and_meets_the_promise():
     ids=["powers", "short", "zero"],
 )
 def test_the_curve_has_a_logarithmic_axis_where_it_falls_by_powers(monkeypatch, epsilon, is_log):
-    monkeypatch.setattr(task_state, "epsilon_among", lambda _, number: epsilon(number))
+    monkeypatch.setattr(console, "epsilon_among", lambda _, number: epsilon(number))
     axis = page_facts(state_of(), TASK.start)["curve"].drawing.y.axis
     assert (axis.is_log, axis.has_zero) == (is_log, not is_log)
 
@@ -87,7 +87,7 @@ def test_the_curve_has_a_logarithmic_axis_where_it_falls_by_powers(monkeypatch, 
 def test_batches_without_a_proved_epsilon_are_left_out_of_the_curve(monkeypatch):
     for least, rows in ((10_000, 6), (10**9, None)):
         monkeypatch.setattr(
-            task_state,
+            console,
             "epsilon_among",
             lambda _, number, least=least: 0.5 if number >= least else math.inf,
         )
