@@ -12,7 +12,8 @@ import pytest
 from given_once import given_once
 from shuffledp.cli import main, network_exchange
 from shuffledp.deploy.remote import NoAnswerError
-from shuffledp.peers import relay_client, relay_server
+from shuffledp.peers import relay as serving
+from shuffledp.peers import relay_client
 from shuffledp.peers.peer_runner import PeersOutcome
 from shuffledp.peers.relay_client import RelayClient
 
@@ -239,7 +240,7 @@ def relay(here, monkeypatch):
         ready.set()
 
     thread = threading.Thread(
-        target=relay_server.serve_relay,
+        target=serving.serve_relay,
         args=(terms, read_graph(here / "edges.csv"), here / "r.db"),
         kwargs={
             "is_eager": True,

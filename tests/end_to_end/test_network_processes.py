@@ -57,7 +57,7 @@ HELD = """
 import sys
 from pathlib import Path
 from shuffledp.cli.main import main
-from shuffledp.peers.relay_server import RelayService
+from shuffledp.peers.relay import RelayService
 
 clock = Path("now")
 RelayService.__init__.__kwdefaults__["now"] = lambda: float(

@@ -18,9 +18,8 @@ from shuffledp.network.graph import Graph
 from shuffledp.peers.collecting import prepare_terms
 from shuffledp.peers.keys import PrivateKeys
 from shuffledp.peers.peer_runner import PeerRunner, PeerStore
-from shuffledp.peers.relay import Relay
+from shuffledp.peers.relay import Relay, RelayService, make_app
 from shuffledp.peers.relay_client import RelayClient, answer_sizes
-from shuffledp.peers.relay_server import RelayService, make_app
 from shuffledp.peers.terms import Terms
 
 URL = "http://127.0.0.1"

@@ -165,7 +165,7 @@ def relay(*, terms: Path, graph: Path, store: Path, listen: str, clock: str, **g
     require_service()
     from shuffledp.deploy.servers.settings import address_of
     from shuffledp.peers.collecting import read_terms
-    from shuffledp.peers.relay_server import serve_relay
+    from shuffledp.peers.relay import serve_relay
 
     read = read_terms(terms)
     given |= {"address": address_of(listen), "is_eager": clock == "all"}

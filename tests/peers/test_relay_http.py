@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shuffledp.core.errors import OutputError, ParameterError
 from shuffledp.deploy.wire import ProtocolError, opaque, split_messages
-from shuffledp.peers import relay_server
+from shuffledp.peers import relay
 from shuffledp.peers.keys import PrivateKeys, hand_ins_token_text
-from shuffledp.peers.relay_server import make_app
+from shuffledp.peers.relay import make_app
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
 
@@ -295,7 +295,7 @@ def test_the_clock_moves_on_without_requests(collection, monkeypatch, capsys):
             raise asyncio.CancelledError
 
     monkeypatch.setattr(service, "advance", advance)
-    monkeypatch.setattr(relay_server.asyncio, "sleep", sleep)
+    monkeypatch.setattr(relay.asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(service.run())
     assert "disk full" in capsys.readouterr().err
