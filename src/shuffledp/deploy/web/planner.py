@@ -29,7 +29,7 @@ from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.web import pages
 from shuffledp.deploy.web.pages import page_of, require_own_visitor
 from shuffledp.report.drawing import Axis, Figure, Line, lines_figure
-from shuffledp.report.formatting import given, rounded
+from shuffledp.report.formatting import given
 from shuffledp.report.plan import figure_of_errors, key_figures, plan_table
 
 #: Initial values of the form.
@@ -139,17 +139,14 @@ def _results(form: Form) -> dict[str, Any]:
     except ShuffledpError as error:
         return {"problem": str(error)}
     headings, rows = plan_table(found)
-    least = found.num_users
     return {
         "problem": "",
+        "plan": found,
         "figures": key_figures(found),
         "errors": figure_of_errors(found),
         "headings": ("randomizer", *headings[1:]),
         "rows": rows,
         "charts": charts,
-        "binding": f"epsilon <= {rounded(found.guarantee.epsilon_upper, up=True)} at delta = "
-        f"{given(found.target_delta)}, with {found.num_users:,} honest people",
-        "command": f"shuffledp task create --plan plan.json --min-batch {least} --out task/",
         "made": "",
         "refused": "",
     }
