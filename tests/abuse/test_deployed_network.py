@@ -80,7 +80,7 @@ def released(folder):
     subprocess.run(["cp", "-r", "task", folder], check=True)
     mine = ShufflerSettings.read(folder / "shuffler.toml")
     others = AnalyzerSettings.read(folder / "analyzer.toml")
-    task = mine.read_task()
+    task = read_task(mine.task)
     with (
         Shuffler(
             task,

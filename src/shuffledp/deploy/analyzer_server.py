@@ -20,7 +20,7 @@ from shuffledp.deploy.analyzer import Analyzer, batch_facts, result_of
 from shuffledp.deploy.remote import FILES, Server, json_of, value_at
 from shuffledp.deploy.servers import http_server as http
 from shuffledp.deploy.servers.batches import note_of
-from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, signing_key
+from shuffledp.deploy.servers.settings import AnalyzerSettings, keys_of, read_task, signing_key
 from shuffledp.deploy.servers.watch import Watch, clock_of
 from shuffledp.deploy.task import Task
 
@@ -30,7 +30,7 @@ _POLL_PATIENCE_SECONDS: Final = 1.0
 
 def open_analyzer(settings: AnalyzerSettings, engine: Engine | None = None) -> Analyzer:
     """Return the analyzer of a file of settings; the engine opens its seals."""
-    task = settings.read_task()
+    task = read_task(settings.task)
     return Analyzer(
         task,
         settings.store,

@@ -51,7 +51,7 @@ _JUMPED = (
 
 def open_shuffler(settings: ShufflerSettings) -> Shuffler:
     """Return the shuffler of a file of settings."""
-    task, key = settings.read_task(), files.signing_key(settings.signing_key)
+    task, key = files.read_task(settings.task), files.signing_key(settings.signing_key)
     if settings.signs_as.lower() != key.public_key().public_bytes_raw().hex():
         what = f"{settings.signing_key} is not the key that signs as {settings.signs_as}"
         raise DataError(f"{what}, by which the analyzer knows batches: put that key back")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shuffledp.cli.main import main
-from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings
+from shuffledp.deploy.servers.settings import AnalyzerSettings, ShufflerSettings, read_task
 
 REPOSITORY = Path(__file__).parents[3]
 OPERATIONS = REPOSITORY / "docs" / "operations"
@@ -60,7 +60,7 @@ def test_servers_listen_where_the_proxy_asks_and_their_settings_are_sound(prepar
     for role, kind in (("shuffler", ShufflerSettings), ("analyzer", AnalyzerSettings)):
         settings = kind.read(prepared / role / f"{role}.toml")
         assert settings.listen == f"0.0.0.0:{names[role]}"  # not the loopback address
-        task = settings.read_task()
+        task = read_task(settings.task)
         assert f"https://{role}.example" == getattr(task, f"{role}_url")
         assert f"server_name {role}.example;" in NGINX
         assert settings.lists()

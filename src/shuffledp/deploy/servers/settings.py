@@ -102,7 +102,7 @@ class Settings:
             for each in fields(self)
             if each.name not in _RELOADED and getattr(self, each.name) != getattr(after, each.name)
         ]
-        if changed or after.read_task().task_id != self.read_task().task_id:
+        if changed or read_task(after.task).task_id != read_task(self.task).task_id:
             what = f"{', '.join(changed) or 'the task'} changed: start the server again for that"
             raise DataError(what)
         return after
@@ -112,12 +112,6 @@ class Settings:
         if self.database is None and not (self.store / f"{self.role}.db").is_file():
             what = f"{self.store} holds no store of the {self.role}: put its backup back there"
             raise DataError(what)
-
-    def read_task(self) -> Task:
-        """Return the task, its guarantee recomputed."""
-        task = read_task(self.task)
-        task.check()
-        return task
 
 
 #: By the type of a setting: accepted types, and their name in messages.
@@ -409,7 +403,7 @@ def destroy_opening_key(settings: AnalyzerSettings, number: int, now: float | No
     if now is None:
         what = "the clock is more than an epoch from when the analyzer ran last"
         raise DataError(f"{what}: set it right, or start the analyzer with --accept-clock if it is")
-    task = settings.read_task()
+    task = read_task(settings.task)
     listed, present = read_list(settings.public_keys, task, "analyzer"), task.nth_epoch(now)
     used = listed.key_from(max(0, present)).first_epoch
     if number in {key.number for key in listed.keys if key.first_epoch >= used}:
