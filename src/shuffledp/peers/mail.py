@@ -289,6 +289,8 @@ class Collected:
 
     # Randomized reports, each once.
     reports: tuple[bytes, ...]
+    # The holder who handed in each.
+    holders: tuple[int, ...]
     # Users who handed in.
     num_hand_ins: int
     # Numbers of rejected hand-ins and single places, by reason.
@@ -298,7 +300,7 @@ class Collected:
 
 
 def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Collected:
-    """Open all hand-ins: reports, each once, by ascending number of their holder.
+    """Open all hand-ins: reports, each once, with their holders ascending.
 
     Faulty hand-ins are counted and left out. A report that is handed in twice is a replay: the
     second is left out. A report is not signed by its user, as that would name the user: each
@@ -310,7 +312,7 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
         )
     rejected: Counter[str] = Counter()
     by_holder = _by_holder(hand_ins, roster, rejected)
-    opened: dict[object, bytes] = {}  # reports by their seal
+    opened: dict[object, tuple[int, bytes]] = {}  # by seal: holder and report
     confirmations = {}
     for holder, sealed in sorted(by_holder.items()):
         found = open_hand_in(sealed, roster, keys, holder)
@@ -325,9 +327,10 @@ def open_all(hand_ins: Iterable[bytes], roster: Roster, keys: PrivateKeys) -> Co
             if isinstance(content, Refusal):
                 rejected[str(content)] += 1
             elif content is not None:
-                opened[place] = content
+                opened[place] = holder, content
     return Collected(
-        reports=tuple(opened.values()),
+        reports=tuple(report for _, report in opened.values()),
+        holders=tuple(holder for holder, _ in opened.values()),
         num_hand_ins=len(by_holder),
         rejected=dict(rejected),
         confirmations=confirmations,
