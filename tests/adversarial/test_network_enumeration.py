@@ -201,7 +201,7 @@ def assert_sound(exact, laws, profile, victim, *, epsilons, protocol, **options)
             profile,
             overlaps=overlaps_of(laws, victim),
             epsilon=epsilon,
-            scale=SCALE,
+            delta=SCALE,
             protocol=protocol,
             position_law=[min(float(p) * (1.0 + 1e-15), 1.0) for p in laws[victim]],
             **options,
@@ -274,7 +274,7 @@ def test_in_the_limit_it_is_a_uniform_shuffle(name):
         exact = worst_deltas(rows, victim, epsilons)
         for epsilon, truth, shuffled in zip(epsilons, exact, uniform, strict=True):
             overlaps = overlaps_of(laws, victim)
-            bound = network_walk_delta(profile, overlaps=overlaps, epsilon=epsilon, scale=SCALE)
+            bound = network_walk_delta(profile, overlaps=overlaps, epsilon=epsilon, delta=SCALE)
             assert truth == pytest.approx(shuffled, rel=1e-9, abs=1e-13)
             assert bound == pytest.approx(shuffled, rel=1e-6)
 
@@ -357,7 +357,7 @@ def test_who_leaves_for_good_takes_reports_along(name, left):
                     thinned = [
                         network_walk_delta(
                             profile, overlaps=hiding.overlaps, epsilon=epsilon, protocol=protocol,
-                            position_law=hiding.position_law, scale=SCALE,
+                            position_law=hiding.position_law, delta=SCALE,
                         )
                         for epsilon in epsilons
                     ]  # fmt: skip
@@ -419,7 +419,7 @@ def test_absences_are_no_laziness():
         assert mass == pytest.approx(1.0 / 3.0, rel=1e-12)
     for epsilon in (0.0, 0.3, 0.6, 0.9):
         as_laziness = network_walk_delta(
-            profile, overlaps=overlaps_of(laws, 0), epsilon=epsilon, scale=SCALE
+            profile, overlaps=overlaps_of(laws, 0), epsilon=epsilon, delta=SCALE
         )
         independent = worst_deltas(all_views_of_joint(joint_of(laws), channel), 0, (epsilon,))[0]
         assert independent <= as_laziness * (1.0 + RELATIVE)
@@ -457,7 +457,7 @@ def test_a_bound_that_claims_too_much_is_caught():
     laws = positions("star plus edge", 2)
     exact = worst_deltas(all_views(laws, channel), 3, (0.3,))[0]
     later = overlaps_of(positions("star plus edge", 30), 3)
-    assert exact > network_walk_delta(profile, overlaps=later, epsilon=0.3, scale=SCALE)
+    assert exact > network_walk_delta(profile, overlaps=later, epsilon=0.3, delta=SCALE)
 
 
 def test_epsilon_is_that_of_the_exact_delta():
@@ -514,7 +514,7 @@ def test_walking_dummies_by_enumeration(rounds, epsilon0):
             randomizer.profile,
             overlaps=np.clip(np.array(kappas) * (1 - 1e-12), 0.0, 1.0),
             epsilon=epsilon,
-            scale=SCALE,
+            delta=SCALE,
             dummies=DummyLaw(shape="poisson", scale=rate),
         )
         worst = 0.0

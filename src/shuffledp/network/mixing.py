@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import (
-    Any,
     Literal,
     Required,
     SupportsFloat,
@@ -139,10 +138,8 @@ class Hiding:
         weighing = Weighing(self.bounds, profile, terms)
         if not weighing.unmet(weighing.users, epsilon).size:
             return True
-        asked: dict[str, Any] = {**terms}
-        delta: float = asked.pop("delta")
-        asked |= {"overlaps": self.overlaps, "position_law": self.position_law}
-        return network_walk_delta(profile, epsilon=epsilon, scale=delta, **asked) <= delta
+        laws = {"overlaps": self.overlaps, "position_law": self.position_law}
+        return network_walk_delta(profile, epsilon=epsilon, **laws, **terms) <= terms["delta"]
 
 
 # Relative accuracy with which the worst of many users is found.

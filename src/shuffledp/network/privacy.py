@@ -237,13 +237,13 @@ def network_walk_epsilon(
 
 
 def network_walk_delta(
-    profile: LocalProfile, *, epsilon: float, scale: float, **walk: Any
+    profile: LocalProfile, *, epsilon: float, delta: float, **walk: Any
 ) -> float:
-    """Return an upper bound on the central delta of one victim's report, sharp near ``scale``.
+    """Return an upper bound on the central delta of one victim's report, sharp near ``delta``.
 
     ``walk`` is as for `network_walk_epsilon`.
     """
-    return _Curve(profile, _checked_walk(**walk), scale).delta(epsilon)
+    return _Curve(profile, _checked_walk(**walk), delta).delta(epsilon)
 
 
 class _Curve:
