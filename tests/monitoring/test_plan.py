@@ -89,9 +89,9 @@ def test_guarantees_are_those_of_the_accountant(plan):
     assert plan.central.upper < plan.local.upper <= 1.0
     columns = planned(domain=range(5))
     assert columns.bits_per_report == 2 + 3 + 1
-    assert columns.central == central_guarantee(
-        columns.design.profile, num_users=40_000, delta=1e-6, changing_share=0.5
-    )
+    profile = columns.design.profile
+    assert profile.changing_share == 0.5
+    assert columns.central == central_guarantee(profile, num_users=40_000, delta=1e-6)
 
 
 def test_reports_and_bits(plan):

@@ -162,6 +162,9 @@ class MonitoringProfile:
     alternating : bool
         Whether nonzero increments alternate in sign and begin with +, as for a bit that
         starts at 0 do. ``False`` assumes nothing.
+    changing_share : float
+        Upper bound on the share of a node's public columns that show a change of the value, in
+        (0, 1]: 1 for a bit and for sets, 1/2 for Hadamard columns, 2 / domain_size for one a value.
 
     Raises
     ------
@@ -185,6 +188,7 @@ class MonitoringProfile:
     sign_correlations: tuple[Fraction, ...]
     uniform_share: Fraction
     alternating: bool
+    changing_share: float = 1.0
 
     def __post_init__(self) -> None:
         set_fields(
@@ -197,6 +201,11 @@ class MonitoringProfile:
         if not 0 <= self.uniform_share <= 1:
             raise ParameterError(
                 f"uniform_share = {float(self.uniform_share)} is not in [0, 1]: it is a probability"
+            )
+        if not 0.0 < self.changing_share <= 1.0:  # NaN fails
+            raise ParameterError(
+                f"changing_share = {self.changing_share} is not in (0, 1]: give the largest share "
+                "of the columns that one change of the value may change, or 1"
             )
 
     @property

@@ -71,7 +71,9 @@ class SignLaw:
         """Mean of the product of two signs, to the nearest float; 0 if there is one sign."""
         return float(self.correlations[2]) if len(self.correlations) > 2 else 0.0
 
-    def profile(self, *, num_levels: int, alternating: bool) -> MonitoringProfile:
+    def profile(
+        self, *, num_levels: int, alternating: bool, changing_share: float = 1.0
+    ) -> MonitoringProfile:
         """Accountant's input."""
         return MonitoringProfile(
             protocol=self.name,
@@ -81,6 +83,7 @@ class SignLaw:
             sign_correlations=self.correlations,
             uniform_share=self.uniform_share,
             alternating=alternating,
+            changing_share=changing_share,
         )
 
     @abstractmethod
@@ -510,8 +513,9 @@ class MonitorDesign:
     def profile(self) -> MonitoringProfile:
         """Accountant's input."""
         # Increments of a bit alternate +1, -1, ...: the central guarantee is sharper then.
-        is_bit = self.encoding.domain_size == 1
-        return self.law.profile(num_levels=self.tree.num_levels, alternating=is_bit)
+        is_bit, share = self.encoding.domain_size == 1, self.encoding.changing_share
+        levels = self.tree.num_levels
+        return self.law.profile(num_levels=levels, alternating=is_bit, changing_share=share)
 
     def fingerprint(self) -> str:
         """Return 16 hexadecimal digits that identify all that client and server must agree on.

@@ -256,11 +256,7 @@ def plan_monitoring(  # noqa: PLR0913  # one keyword an option
     loss_of_value = _loss_of_value(dummies, max_epsilon0, no_local_noise=no_local_noise)
     if protocol is None:
         protocol = (PredrawnSigns if changes <= LARGEST_NUM_SIGNS else SampledChange).name
-    crowd: dict[str, Any] = {
-        "num_users": users,
-        "delta": delta,
-        "changing_share": encoding.changing_share,
-    }
+    crowd: dict[str, Any] = {"num_users": users, "delta": delta}
     designed = partial(
         MonitorDesign,
         periods=length,

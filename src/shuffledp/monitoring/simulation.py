@@ -281,8 +281,7 @@ def simulate_monitoring(
     )
     num_ignored = int(fleet.num_ignored.sum())
     num_limited = int(np.count_nonzero(fleet.num_ignored))
-    share = design.encoding.changing_share
-    central = central_guarantee(design.profile, num_users=users, delta=delta, changing_share=share)
+    central = central_guarantee(design.profile, num_users=users, delta=delta)
     return MonitorResult(
         design=design,
         num_users=users,

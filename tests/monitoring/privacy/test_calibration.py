@@ -1,7 +1,9 @@
 """The largest local loss for a central target."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -99,14 +101,13 @@ def test_users_and_delta_out_of_range(wrong):
 
 
 def test_fewer_columns_that_show_a_change_allow_more():
-    def any_value(epsilon0):
+    def any_value(share, epsilon0):
         ratio = Fraction(math.exp(epsilon0)).limit_denominator(10**12)
-        return oracle.sampled_profile(2, ratio, num_levels=6, alternating=False)
+        profile = oracle.sampled_profile(2, ratio, num_levels=6, alternating=False)
+        return replace(profile, changing_share=share)
 
     found = [
-        calibrate_monitoring(
-            any_value, num_users=10**5, epsilon=0.02, delta=1e-7, changing_share=share
-        )
+        calibrate_monitoring(partial(any_value, share), num_users=10**5, epsilon=0.02, delta=1e-7)
         for share in (1.0, 0.5)
     ]
     assert found[1] > 1.1 * found[0]

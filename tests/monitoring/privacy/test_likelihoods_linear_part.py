@@ -1,6 +1,7 @@
 """The linear part against sums that are listed term by term."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.monitored_release import sampled_profile
 from shuffledp.monitoring.privacy import likelihoods
 from shuffledp.monitoring.privacy.likelihoods import (
     MOST_USERS,
@@ -57,7 +59,9 @@ def test_alternating_increments(max_changes, num_users, shift):
     exact = float(
         listed(parts, gap=gap, share=share, num_users=num_users, growth=GROWTH, shift=shift)
     )
-    law = worst_law(max_changes, epsilon=EPSILON, alternating=True)
+    law = worst_law(
+        sampled_profile(max_changes, 3, num_levels=1, alternating=True), epsilon=EPSILON
+    )
     arguments = {"gap": 0.375, "share": 0.625, "num_users": num_users, "epsilon": EPSILON}
     upper = linear_delta(law, **arguments, shift=float(shift))
     lower = linear_delta(law, upwards=False, **arguments, shift=float(shift))
@@ -77,7 +81,9 @@ def test_any_increments_of_a_crowd(max_changes, num_users):
             growth=GROWTH,
         )
     )
-    law = worst_law(max_changes, epsilon=EPSILON, alternating=False)
+    law = worst_law(
+        sampled_profile(max_changes, 3, num_levels=1, alternating=False), epsilon=EPSILON
+    )
     arguments = {"gap": 0.25, "share": 0.625, "num_users": num_users, "epsilon": EPSILON}
     lower, upper = linear_delta(law, upwards=False, **arguments), linear_delta(law, **arguments)
     assert lower <= exact <= upper
@@ -95,7 +101,9 @@ def test_a_coarser_grid_errs_upwards_and_little(max_changes):
             for value, p in sign_sum(max_changes).items()
         )
     )
-    law = worst_law(max_changes, epsilon=math.log(1.5), alternating=False)
+    law = worst_law(
+        sampled_profile(max_changes, 3, num_levels=1, alternating=False), epsilon=math.log(1.5)
+    )
     assert law.values.size <= 140
     upper = linear_delta(law, gap=1 / 16, share=1.0, num_users=1, epsilon=math.log(1.5))
     assert exact <= upper <= exact * 1.01
@@ -114,14 +122,17 @@ def test_a_coarser_grid_errs_upwards_and_little(max_changes):
 
 
 def test_masses_too_small_for_floats_are_left_out():
-    law = worst_law(5_000, epsilon=0.0, alternating=True)
+    law = worst_law(sampled_profile(5_000, 3, num_levels=1, alternating=True), epsilon=0.0)
     assert np.all(law.masses > 0.0)
     assert math.isclose(math.fsum(law.masses), 1.0, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("moving", [0.5, 2 / 3])
 def test_columns_in_which_nothing_changes(moving):
-    law = worst_law(3, epsilon=0.0, alternating=False, changing_share=moving)
+    law = worst_law(
+        replace(sampled_profile(3, 3, num_levels=1, alternating=False), changing_share=moving),
+        epsilon=0.0,
+    )
     values = (-2.0, 0.0, 2.0)
     chances = (moving / 2, 1 - moving, moving / 2)
     exact = {}
@@ -180,7 +191,7 @@ def test_all_signs_equal_is_one_value():
 
 
 def test_more_users_than_the_most_are_the_most():
-    law = worst_law(2, epsilon=1e-4, alternating=True)
+    law = worst_law(sampled_profile(2, 3, num_levels=1, alternating=True), epsilon=1e-4)
     arguments = {"gap": 0.25, "share": 0.5, "epsilon": 1e-4}
     assert linear_delta(law, num_users=10**18, **arguments) == linear_delta(
         law, num_users=MOST_USERS, **arguments

@@ -133,7 +133,6 @@ def central_delta_upper(
     num_users: int,
     epsilon: float,
     level_hidden: bool = True,
-    changing_share: float = 1.0,
 ) -> float:
     """Return an upper bound on delta at ``epsilon``, for everything that is ever released.
 
@@ -147,9 +146,6 @@ def central_delta_upper(
         Central privacy loss in nats, at least 0.
     level_hidden : bool, optional
         Whether the level at which a user reports is known to nobody. ``False`` for late joiners.
-    changing_share : float, optional
-        Upper bound on the share of a node's public columns that show a change of the value, in
-        (0, 1]: 1 for a bit and for sets, 1/2 for Hadamard columns, 2 / domain_size for one a value.
 
     Returns
     -------
@@ -180,15 +176,12 @@ def central_delta_upper(
     """
     users = checks.require_at_least("num_users", num_users, 1)
     epsilon = checks.require_non_negative("epsilon", epsilon)
-    changing_share = _changing_share(changing_share)
-    local, changes = single_report_delta(profile.epsilon0, epsilon), profile.max_changes
+    local = single_report_delta(profile.epsilon0, epsilon)
     crowd = _crowd(profile, users, level_hidden=level_hidden)
-    unusable = changes > MOST_CHANGES or crowd.share < _SMALLEST_SHARE
+    unusable = profile.max_changes > MOST_CHANGES or crowd.share < _SMALLEST_SHARE
     if local == 0.0 or unusable or epsilon > _LARGEST_EPSILON:
         return local
-    law = likelihoods.worst_law(
-        changes, epsilon=epsilon, alternating=profile.alternating, changing_share=changing_share
-    )
+    law = likelihoods.worst_law(profile, epsilon=epsilon)
     part, gap = likelihoods.linear_delta, profile.gap
     linear = partial(part, law, gap=gap, share=crowd.share, num_users=users, epsilon=epsilon)
     plain = linear()
@@ -225,7 +218,6 @@ def central_guarantee(
     num_users: int,
     delta: float,
     level_hidden: bool = True,
-    changing_share: float = 1.0,
 ) -> Bound:
     """Return the central epsilon of everything that is ever released, at ``delta``.
 
@@ -239,8 +231,6 @@ def central_guarantee(
         In [0, 1).
     level_hidden : bool, optional
         Whether the level at which a user reports is known to nobody. ``False`` for late joiners.
-    changing_share : float, optional
-        See `central_delta_upper`.
 
     Returns
     -------
@@ -270,13 +260,12 @@ def central_guarantee(
     """
     users = checks.require_at_least("num_users", num_users, 1)
     delta = checks.require_delta(delta)
-    changing_share = _changing_share(changing_share)
     local = local_guarantee(profile)
     lower, upper, ceiling = local.lower, local.upper, local.upper
     asked: dict[str, Any] = {"num_users": users, "level_hidden": level_hidden}
 
     def upper_delta(epsilon: float) -> float:
-        return central_delta_upper(profile, epsilon=epsilon, changing_share=changing_share, **asked)
+        return central_delta_upper(profile, epsilon=epsilon, **asked)
 
     def lower_delta(epsilon: float) -> float:
         return likelihoods.unavoidable_delta(profile, epsilon=epsilon, **asked)
@@ -287,7 +276,7 @@ def central_guarantee(
         ceiling = upper
         if upper_delta(_WORTH * ceiling) <= delta:
             crowd = _crowd(profile, users, level_hidden=level_hidden)
-            guess = _normal_epsilon(profile, crowd, delta, changing_share)
+            guess = _normal_epsilon(profile, crowd, delta)
             _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling, guess=guess)
         if profile.alternating:
             # Searched beyond the upper end, too: a lower end there would show an error.
@@ -309,23 +298,11 @@ def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) ->
     return Crowd.of(num_users, share, profile.num_levels, level_hidden=level_hidden)
 
 
-def _changing_share(value: float) -> float:
-    """Return a share in (0, 1] as a float; raise otherwise."""
-    share = checks.require_finite("changing_share", value)
-    if not 0.0 < share <= 1.0:
-        raise ParameterError(
-            f"changing_share = {value} is not in (0, 1]: give the largest share of the columns "
-            "that one change of the value may change, or 1"
-        )
-    return share
-
-
-def _normal_epsilon(
-    profile: MonitoringProfile, crowd: Crowd, delta: float, changing_share: float
-) -> float:
+def _normal_epsilon(profile: MonitoringProfile, crowd: Crowd, delta: float) -> float:
     """Return the approximate epsilon at ``delta`` by the central limit, to start a search."""
     changes = profile.max_changes
-    variance = 4.0 * changes - 2.0 if profile.alternating else 4.0 * changes * changing_share
+    spread = 4.0 * changes
+    variance = spread - 2.0 if profile.alternating else spread * profile.changing_share
     scale = profile.gap * math.sqrt(variance / max(crowd.num_users * crowd.share, 1.0))
     low, high = 0.0, 40.0
     for _ in range(30):
@@ -366,7 +343,6 @@ def calibrate_monitoring(
     num_users: int,
     epsilon: float,
     delta: float,
-    changing_share: float = 1.0,
 ) -> float:
     """Return the largest epsilon0 in (0, 12] whose central guarantee is at most ``epsilon``.
 
@@ -376,7 +352,6 @@ def calibrate_monitoring(
     """
     target, delta = checks.require_positive("epsilon", epsilon), checks.require_delta(delta)
     aimed = target * (1.0 - _TOLERANCE)
-    crowd: dict[str, Any] = {"num_users": num_users, "changing_share": changing_share}
 
     def meets(epsilon0: float) -> bool:
         profile = profile_for(epsilon0)
@@ -384,10 +359,13 @@ def calibrate_monitoring(
         if ceiling <= target:
             return True
         ends = (aimed, _WORTH * ceiling)  # of which the guarantee needs both
-        return all(central_delta_upper(profile, epsilon=end, **crowd) <= delta for end in ends)
+        return all(
+            central_delta_upper(profile, epsilon=end, num_users=num_users) <= delta for end in ends
+        )
 
     def verified(epsilon0: float) -> bool:
-        return central_guarantee(profile_for(epsilon0), delta=delta, **crowd).upper <= target
+        found = central_guarantee(profile_for(epsilon0), num_users=num_users, delta=delta)
+        return found.upper <= target
 
     # Here the local guarantee alone meets the target.
     local = min(target, LARGEST_MONITORED) * (1.0 - _TOLERANCE)

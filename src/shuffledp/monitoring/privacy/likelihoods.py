@@ -55,21 +55,19 @@ class ChangeLaw(NamedTuple):
     relative_error: float
 
 
-def worst_law(
-    max_changes: int, *, epsilon: float, alternating: bool, changing_share: float = 1.0
-) -> ChangeLaw:
+def worst_law(profile: MonitoringProfile, *, epsilon: float) -> ChangeLaw:
     """Return the largest law, in convex order, over all pairs of histories; without the factor g.
 
     It has mean 0, and errs upwards. Increments of a bit are alternating and begin with +; for other
     values at most ``changing_share`` of a node's public columns show a change.
     """
-    growth = math.exp(epsilon)
-    if alternating and max_changes <= _MOST_ALTERNATING:
+    growth, max_changes = math.exp(epsilon), profile.max_changes
+    if profile.alternating and max_changes <= _MOST_ALTERNATING:
         walk = _walk(max_changes - 1, 1.0)
         singles = np.array([-1.0 - growth, 1.0 - growth, growth - 1.0, 1.0 + growth])
         values = np.add.outer((1.0 + growth) * walk.values, singles).ravel()
         return ChangeLaw(values, np.repeat(0.25 * walk.masses, 4), walk.relative_error)
-    walk = _walk(max_changes, 1.0 if alternating else changing_share)
+    walk = _walk(max_changes, 1.0 if profile.alternating else profile.changing_share)
     return ChangeLaw((1.0 + growth) * walk.values, walk.masses, walk.relative_error)
 
 
