@@ -177,7 +177,7 @@ def central_delta_upper(
     users = checks.require_at_least("num_users", num_users, 1)
     epsilon = checks.require_non_negative("epsilon", epsilon)
     local = single_report_delta(profile.epsilon0, epsilon)
-    crowd = _crowd(profile, users, level_hidden=level_hidden)
+    crowd = Crowd.of(profile, users, level_hidden=level_hidden)
     unusable = profile.max_changes > MOST_CHANGES or crowd.share < _SMALLEST_SHARE
     if local == 0.0 or unusable or epsilon > _LARGEST_EPSILON:
         return local
@@ -275,7 +275,7 @@ def central_guarantee(
         lower, upper = None, single_report_epsilon(profile.epsilon0, delta)
         ceiling = upper
         if upper_delta(_WORTH * ceiling) <= delta:
-            crowd = _crowd(profile, users, level_hidden=level_hidden)
+            crowd = Crowd.of(profile, users, level_hidden=level_hidden)
             guess = _normal_epsilon(profile, crowd, delta)
             _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling, guess=guess)
         if profile.alternating:
@@ -290,12 +290,6 @@ def central_guarantee(
         source=SOURCE,
         assumptions=_assumptions(profile, users, level_hidden=level_hidden),
     )
-
-
-def _crowd(profile: MonitoringProfile, num_users: int, *, level_hidden: bool) -> Crowd:
-    """Return the crowd that hides the target: all blanket users, or the target's level alone."""
-    share = float(profile.uniform_share)
-    return Crowd.of(num_users, share, profile.num_levels, level_hidden=level_hidden)
 
 
 def _normal_epsilon(profile: MonitoringProfile, crowd: Crowd, delta: float) -> float:

@@ -21,8 +21,9 @@ Proofs: docs/results/monitoring.md.
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -221,11 +222,12 @@ class Crowd:
     num_levels: int  # L: levels over which the M are spread, uniformly
 
     @classmethod
-    def of(cls, num_users: int, share: float, num_levels: int, *, level_hidden: bool) -> "Crowd":
+    def of(cls, profile: MonitoringProfile, num_users: int, *, level_hidden: bool) -> "Crowd":
         """Return the crowd of users with uniform reports, on all levels or the target's if seen."""
+        share, levels = float(profile.uniform_share), profile.num_levels
         if level_hidden:
-            return cls(num_users=num_users, share=share, num_levels=num_levels)
-        return cls(num_users=num_users, share=share / num_levels, num_levels=1)
+            return cls(num_users=num_users, share=share, num_levels=levels)
+        return cls(num_users=num_users, share=share / levels, num_levels=1)
 
     def quantiles(self, failure: float) -> tuple[int, int]:
         """Return M and N such that fewer, in all or at a level, have chance below ``failure``."""
@@ -366,11 +368,14 @@ def unavoidable_delta(
     # Products of more signs than the pair has changes do not occur.
     count = len(changes[0])
     profile = replace(
-        profile, max_changes=count, sign_correlations=profile.sign_correlations[: count + 1]
+        profile,
+        max_changes=count,
+        sign_correlations=profile.sign_correlations[: count + 1],
+        uniform_share=Fraction(1),  # users who never change
     )
     laws = [pair_law(overlap, epsilon=epsilon) for overlap in weights]
     shares = [count / levels for count in weights.values()]
-    crowd = Crowd.of(num_users, 1.0, levels, level_hidden=level_hidden)
+    crowd = Crowd.of(profile, num_users, level_hidden=level_hidden)
     if level_hidden:
         return _part(profile, crowd, mixed_law(laws, shares), epsilon)
     parts = [_part(profile, crowd, law, epsilon) for law in laws]
@@ -379,15 +384,8 @@ def unavoidable_delta(
 
 def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
     """Return a lower bound on the mean positive part for one law, higher orders included."""
-    linear = partial(
-        linear_delta,
-        law,
-        gap=profile.gap,
-        share=crowd.share,
-        num_users=crowd.num_users,
-        epsilon=epsilon,
-        upwards=False,
-    )
+    about: Any = {"gap": profile.gap, "share": crowd.share, "num_users": crowd.num_users}
+    linear = partial(linear_delta, law, epsilon=epsilon, upwards=False, **about)
     plain = linear()
     if not has_higher_orders(profile):
         return plain
