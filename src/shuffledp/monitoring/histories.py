@@ -214,7 +214,6 @@ def open_histories(
     frame, origin = source.frame, source.origin
     source.missing_texts(labels or _BOOLEANS)  # refuses missing texts that are values
     with tables.reading(origin):
-        schema = frame.collect_schema()
         if source.separator:
             # Whole rows are parsed once, so that a stray comma is an error.
             frame.select(pl.len()).collect(
@@ -223,18 +222,15 @@ def open_histories(
         first = frame.select(pl.col(time).drop_nulls().first()).collect().item()
         if first is None:
             raise DataError(f"{origin} has no row with a time: give a row for each user at least")
-        times, kind = time_expression(time, schema[time], first, origin)
-        rows = frame.select(
-            _user_expression(user, schema[user], source).alias(_USER),
-            times.alias(_TIME),
-            _value_expression(value, schema[value], labels, origin).alias(_VALUE),
-        )
+        users, values = _user_expression(source), _value_expression(source, labels)
+        times, kind = _time_expression(source, first)
+        rows = frame.select(users.alias(_USER), times.alias(_TIME), values.alias(_VALUE))
         clock = pl.col(_TIME)
         has_gap = pl.any_horizontal(pl.all().is_null()).any()
         summary = rows.select(pl.len(), has_gap.alias("gap"), clock.min(), clock.max().alias("end"))
         num_rows, has_gaps, *ends = summary.collect(engine="streaming").row(0)
         if has_gaps:
-            _refuse(frame, rows, names, labels, origin)
+            _refuse(source, rows, labels)
         axis = time_axis(kind, ends, start=start, every=every, length=length, origin=origin)
         report("reading users", 0, num_rows)
         ids = rows.select(_USER).unique().collect(engine="streaming")[_USER].sort()
@@ -285,8 +281,9 @@ def _labels(categories: Sequence[object] | None) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- columns
-def _user_expression(name: str, dtype: "pl.DataType", source: tables.Source) -> "pl.Expr":
+def _user_expression(source: tables.Source) -> "pl.Expr":
     """Return the expression for identifiers, Int64 or text."""
+    name, dtype = source.names[0], source.dtypes[0]
     if dtype.is_integer() and not source.declared:
         return pl.col(name).cast(pl.Int64)
     if dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum):
@@ -297,10 +294,9 @@ def _user_expression(name: str, dtype: "pl.DataType", source: tables.Source) -> 
     )
 
 
-def _value_expression(
-    name: str, dtype: "pl.DataType", labels: tuple[str, ...], origin: str
-) -> "pl.Expr":
+def _value_expression(source: tables.Source, labels: tuple[str, ...]) -> "pl.Expr":
     """Return the expression for the codes, Int64; null for values outside the domain."""
+    name, dtype = source.names[2], source.dtypes[2]
     if labels:
         return place_expression(name, dtype, labels).cast(pl.Int64)
     column = pl.col(name)
@@ -311,25 +307,20 @@ def _value_expression(
         is_true, is_false = column == 1, column == 0
     else:
         raise DataError(
-            f"column {name!r} of {origin} is of type {dtype}, which is no boolean: give booleans "
-            "or 0 and 1; or say which values there are with categories=[...]"
+            f"column {name!r} of {source.origin} is of type {dtype}, which is no boolean: give "
+            "booleans or 0 and 1; or say which values there are with categories=[...]"
         )
     return pl.when(is_true).then(pl.lit(0)).when(is_false).then(pl.lit(NOTHING)).cast(pl.Int64)
 
 
-def _refuse(
-    frame: "pl.LazyFrame",
-    rows: "pl.LazyFrame",
-    names: tuple[str, str, str],
-    labels: tuple[str, ...],
-    origin: str,
-) -> NoReturn:
+def _refuse(source: tables.Source, rows: "pl.LazyFrame", labels: tuple[str, ...]) -> NoReturn:
     """Raise the error for the first row that has no code."""
+    names = source.names
     is_bad = pl.any_horizontal(pl.all().is_null())
     place = int(rows.select(is_bad.arg_true().first()).collect().item())
-    raw = frame.select(names).slice(place, 1).collect().row(0)
+    raw = source.frame.select(names).slice(place, 1).collect().row(0)
     user, time, _ = rows.slice(place, 1).collect().row(0)
-    where = f"row {place + 1:,} of {origin}"
+    where = f"row {place + 1:,} of {source.origin}"
     for name, given in zip(names, raw, strict=True):
         if given is None or (name == names[0] and user is None):
             raise DataError(
@@ -423,10 +414,9 @@ _FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%
 _YEAR_FIRST = "^([1-9][0-9]{3}-.*)$"  # polars would read 05-01-24 as a day of the year 5
 
 
-def time_expression(
-    name: str, dtype: "pl.DataType", example: object, origin: str
-) -> "tuple[pl.Expr, str]":
+def _time_expression(source: tables.Source, example: object) -> "tuple[pl.Expr, str]":
     """Return the expression for times, Int64: numbers, or microseconds of a date or moment."""
+    name, dtype = source.names[1], source.dtypes[1]
     column, text = pl.col(name), str(example).strip()
     if dtype.is_integer():
         return column.cast(pl.Int64), "number"
@@ -441,7 +431,7 @@ def time_expression(
         return _moments(column).cast(pl.Int64), kind
     such = "" if dtype.is_nested() else f" such as {example!r}"
     raise DataError(
-        f"column {name!r} of {origin} holds {dtype}{such}, which is no time: give "
+        f"column {name!r} of {source.origin} holds {dtype}{such}, which is no time: give "
         "whole numbers, dates (2024-12-31) or times of day (2024-12-31 23:59:59)"
     )
 
