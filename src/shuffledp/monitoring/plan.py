@@ -316,12 +316,8 @@ def _compared(
 ) -> MonitorComparison:
     """Return the plan's comparison with repeated collections of the same guarantees."""
     # A user without a value yet would need one more answer, which is left out in favour of these.
-    task = RepeatedTask(
-        domain_size=max(design.encoding.domain_size, 2),
-        periods=design.periods,
-        num_users=crowd["num_users"],
-        delta=crowd["delta"],
-    )
+    size = max(design.encoding.domain_size, 2)
+    task = RepeatedTask(domain_size=size, periods=design.periods, **crowd)
     local, target = design.epsilon0, max(published.upper, _LEAST_EPSILON)
     dummies: RepeatedCollection | None = None
     if loss_of_value is not None:
