@@ -58,6 +58,7 @@ from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
+from shuffledp.groups import reference_orders
 from shuffledp.groups.exact_draws import MOST_DIMENSIONS, SMALLEST_THETA, draw_lattice_noise
 from shuffledp.groups.groups import (
     EARTH_RADIUS,
@@ -65,14 +66,6 @@ from shuffledp.groups.groups import (
     blocks_of,
     distinct_places,
     points_of_people,
-)
-from shuffledp.groups.reference_orders import (
-    alpha_above,
-    choose_reference_order,
-    require_alpha,
-    require_reports,
-    require_theta,
-    theta_below,
 )
 
 # Parts of this many people or fewer are added up one by one.
@@ -299,7 +292,7 @@ class PublicPlaces:
     ) -> Self:
         """Return ranks for no coordinates or one, else cells; see the module."""
         if coordinates is None:
-            reference = choose_reference_order(groups, distance="footrule")
+            reference = reference_orders.choose_reference_order(groups, distance="footrule")
             name = f"places in the order {reference.name}"
             return cls(cells=reference.places[:, None], name=name)
         points = points_of_people(coordinates, metric, groups.num_users)
@@ -375,7 +368,7 @@ class DisplacementShuffler:
     _tree: PlaceTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        theta = require_theta(self.theta)
+        theta = reference_orders.require_theta(self.theta)
         if 0.0 < theta < SMALLEST_THETA:
             raise ParameterError(
                 f"theta = {theta} is between 0 and 2^-40: give 0 for a uniform shuffle, or make "
@@ -414,9 +407,9 @@ class DisplacementShuffler:
             With theta = alpha / Delta rounded down. If nobody in a group can move, because all
             its members are at one place, theta is inf.
         """
-        wanted = require_alpha(alpha)
+        wanted = reference_orders.require_alpha(alpha)
         places = PublicPlaces.for_groups(groups, wanted, coordinates, metric)
-        theta = theta_below(wanted, places.sensitivity(groups))
+        theta = reference_orders.theta_below(wanted, places.sensitivity(groups))
         # If alpha allows less noise than can be drawn, a uniform shuffle hides more.
         theta = theta if theta >= SMALLEST_THETA else 0.0
         return cls(places=places, theta=theta, groups=groups, alpha=wanted)
@@ -433,7 +426,7 @@ class DisplacementShuffler:
 
     def alpha_for(self, groups: Groups) -> float:
         """Return theta Delta, the alpha for any groups of the same people; errs upwards."""
-        return alpha_above(self.theta, self.places.sensitivity(groups))
+        return reference_orders.alpha_above(self.theta, self.places.sensitivity(groups))
 
     def crowds_lower(self) -> Floats:
         """Return the expected number of others who hide each person's report.
@@ -495,5 +488,5 @@ class DisplacementShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        require_reports(reports, self.num_users)
+        reference_orders.require_reports(reports, self.num_users)
         return np.ascontiguousarray(reports[self.draw(entropy)])

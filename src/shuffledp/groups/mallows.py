@@ -69,18 +69,10 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.reports import read_only
 from shuffledp.groups import exact_draws as exact
+from shuffledp.groups import reference_orders
 from shuffledp.groups.exact_draws import LIBRARY_MARGIN
 from shuffledp.groups.groups import Groups
-from shuffledp.groups.reference_orders import (
-    ReferenceOrder,
-    alpha_above,
-    choose_reference_order,
-    require_alpha,
-    require_reports,
-    require_theta,
-    sensitivity,
-    theta_below,
-)
+from shuffledp.groups.reference_orders import ReferenceOrder
 
 #: Places are drawn from halves of 64-bit words.
 MAX_ITEMS = 2**32 - 1
@@ -137,7 +129,7 @@ class MallowsModel:
             )
         remedy = "shuffle parts of that size"
         size = require_at_least("num_items", self.num_items, 1, MAX_ITEMS, remedy)
-        set_fields(self, num_items=size, theta=require_theta(self.theta))
+        set_fields(self, num_items=size, theta=reference_orders.require_theta(self.theta))
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
@@ -415,13 +407,13 @@ class MallowsShuffler:
             With theta = alpha / Delta rounded down, so that theta Delta <= alpha exactly. If every
             group is one person, there is nothing to hide, and theta is inf.
         """
-        wanted = require_alpha(alpha)
+        wanted = reference_orders.require_alpha(alpha)
         # Refuses laws that cannot be drawn.
         MallowsModel(distance=distance, num_items=groups.num_users, theta=0.0)
-        reference = choose_reference_order(
+        reference = reference_orders.choose_reference_order(
             groups, distance=distance, coordinates=coordinates, metric=metric
         )
-        theta = theta_below(wanted, reference.sensitivity)
+        theta = reference_orders.theta_below(wanted, reference.sensitivity)
         return cls(reference=reference, theta=theta, groups=groups, alpha=wanted)
 
     @property
@@ -443,8 +435,9 @@ class MallowsShuffler:
         theta Delta(groups), never below the exact product; the paper's Theorem 4.4, for the exact
         sensitivity. Inf if theta is inf and some group has two members. Cost: O(memberships).
         """
-        largest = sensitivity(self.reference.distance, groups, self.reference.places)
-        return alpha_above(self.theta, largest)
+        distance, places = self.reference.distance, self.reference.places
+        largest = reference_orders.sensitivity(distance, groups, places)
+        return reference_orders.alpha_above(self.theta, largest)
 
     def draw(self, entropy: Entropy) -> Integers:
         """Draw sigma*: person i gets the answer of person ``sigma[i]``.
@@ -477,5 +470,5 @@ class MallowsShuffler:
         ParameterError
             If ``reports`` is a single number, holds Python objects, or has not one row a person.
         """
-        require_reports(reports, self.num_users)
+        reference_orders.require_reports(reports, self.num_users)
         return np.ascontiguousarray(reports[self.draw(entropy)])

@@ -33,13 +33,7 @@ from shuffledp.core.display import value_note
 from shuffledp.core.entropy import Entropy, draw_below
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.profile import MonitoringProfile
-from shuffledp.randomizers.thresholds import (
-    WORD_VALUES,
-    exp_lower,
-    log_ratio_upper,
-    response_law,
-    settle,
-)
+from shuffledp.randomizers import thresholds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,19 +139,20 @@ class PredrawnSigns(SignLaw):
         remedy = 'follow fewer changes, or use protocol = "sampled-change"'
         k = require_at_least("max_changes", self.max_changes, 1, LARGEST_NUM_SIGNS, remedy)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        extra = max(exp_lower(asked) - 1, Fraction(0))  # excess of the densities' ratio over 1
+        # Excess of the densities' ratio over 1.
+        extra = max(thresholds.exp_lower(asked) - 1, Fraction(0))
         balls = [_ball_size(k, radius) for radius in range(k)]
         odds = [extra * ball / (1 << k) for ball in balls]
-        coins = [floor(WORD_VALUES * each / (1 + each)) for each in odds]
+        coins = [floor(thresholds.WORD_VALUES * each / (1 + each)) for each in odds]
         gaps = [Fraction(coins[tau] * comb(k - 1, tau), balls[tau]) for tau in range(k)]
         radius = gaps.index(max(gaps))
         coin, ball = coins[radius], balls[radius]
         sums = (_coefficient(radius, order - 1, k - order) for order in range(1, k + 1))
-        likely = Fraction(coin, WORD_VALUES)
+        likely = Fraction(coin, thresholds.WORD_VALUES)
         self._set(
             (k, radius, coin),
             max_changes=k,
-            epsilon0=log_ratio_upper(1 + likely / (1 - likely) * Fraction(1 << k, ball)),
+            epsilon0=thresholds.log_ratio_upper(1 + likely / (1 - likely) * Fraction(1 << k, ball)),
             correlations=(Fraction(1), *(likely * Fraction(each, ball) for each in sums)),
             uniform_share=1 - likely,
             radius=radius,
@@ -205,8 +200,8 @@ class SampledChange(SignLaw):
     def __post_init__(self) -> None:
         max_changes = require_at_least("max_changes", self.max_changes, 1)
         asked = require_non_negative("epsilon0", self.epsilon0)
-        threshold, epsilon0 = settle(asked, response_law)
-        twice = Fraction(2 * threshold, WORD_VALUES)
+        threshold, epsilon0 = thresholds.settle(asked, thresholds.response_law)
+        twice = Fraction(2 * threshold, thresholds.WORD_VALUES)
         self._set(
             (max_changes, threshold),
             max_changes=max_changes,
