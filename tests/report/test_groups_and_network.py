@@ -12,7 +12,7 @@ from shuffledp.report import page_html
 from shuffledp.report.wording import shuffle_words
 
 GROUPS = MallowsFacts(
-    description="people within 2 of each other (<age>, absolute distance)",
+    description="people whose values differ by at most 2 (<age>)",
     num_groups=73,
     smallest_group=5,
     median_group=400,

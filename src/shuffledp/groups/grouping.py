@@ -216,6 +216,9 @@ class Grouping:
                 groups = Groups.from_distance(points, _distance(self.radius, metric), metric=metric)
         else:
             groups = self._by_name(path, **ways)
+        file = self.graph or self.groups_file
+        named = f"{groups.description} ({', '.join(self.by) if file is None else file.name})"
+        groups = replace(groups, description=named)
         return OpenedGroups(groups=groups, grouping=self, coordinates=points)
 
     def _by_name(self, path: Path, **ways: Any) -> Groups:
