@@ -271,7 +271,7 @@ def test_local_epsilon_of_a_particular_randomizer_is_larger():
     assert binary > largest_local_epsilon(**arguments)
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 80.0, 1e4])
+@pytest.mark.parametrize("epsilon", [1e-300, 2e-12, 1e-9, 80.0, 1e4])
 def test_local_epsilon_is_at_least_a_share_of_the_target(epsilon):
     found = largest_local_epsilon(num_users=3, rounds=2, epsilon=epsilon, delta=1e-9)
     assert found >= min(0.5 * epsilon * (1 - 1e-11), 40.0)

@@ -205,7 +205,7 @@ def test_failures_need_delta():
             year.epsilon(delta)
     assert year.epsilon(1.0001e-6).upper <= 10.0 * (1 + 1e-12)
     with pytest.raises(OutOfRegimeError, match="below the stated delta"):
-        StatedRelease(epsilon=0.1, delta=1e-8).epsilon(1e-9)
+        StatedRelease(epsilon=0.1, delta=1e-8).epsilon(0.99e-8)
 
 
 def test_a_stated_release_alone():

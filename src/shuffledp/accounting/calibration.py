@@ -233,8 +233,8 @@ def largest_local_epsilon(
 
     # Without any amplification the target is met at epsilon / rounds, up to rounding.
     certain = target / times * (1.0 - 1e-12)
-    if certain >= LARGEST_CALIBRATED:
-        return LARGEST_CALIBRATED
+    if not _SMALLEST_EPSILON < certain < LARGEST_CALIBRATED:
+        return min(certain, LARGEST_CALIBRATED)
     # Epsilon is about proportional to the strength, which is counted in parts of a certain one.
     unit = _strength(certain) / _PARTS
 

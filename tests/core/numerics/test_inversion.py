@@ -165,6 +165,7 @@ def test_the_search_is_quick_where_costs_grow_like_roots():
         asked.append(number)
         return math.sqrt(number) + 0.001 * number
 
+    assert last_within(lambda number: 5e-324 * number, 1e4, most=99) == 99  # no power law shows
     found = last_within(cost, 100.0, most=10**6)
     assert cost(found) <= 100.0 < cost(found + 2)
     assert len(asked) <= 15

@@ -148,7 +148,7 @@ def neighbours(
     known: list[tuple[float, float]] = []
     while True:
         width, found = math.log(high / max(low, 0.5)), cost(point)
-        if 0.0 < found < math.inf:
+        if 0.0 < found / target < math.inf:
             known.append((math.log(point), math.log(found / target)))
         if (found <= target) == (power > 0.0):
             low = point
