@@ -208,6 +208,7 @@ def test_users_drawn_in_secret_are_honest_even_among_dummies():
     how = {"epsilon0": 1.0, "num_users": 1, "dummies": DummyLaw.from_text("laplace:0.7:2")}
     drawn, alone = ShuffledRelease(sampled_from=4, **how), ShuffledRelease(**how)
     assert drawn.delta(0.4).upper < 0.25 * alone.delta(0.4).upper
+    assert drawn.curve(0.01).forward(0.2).upper == pytest.approx(drawn.delta(0.2).upper, rel=1e-9)
     for bound in (drawn.epsilon(0.01), drawn.delta(0.1)):
         assert any("counted users are honest" in each for each in bound.assumptions)
         assert not any("may do what they like" in each for each in bound.assumptions)
@@ -223,6 +224,10 @@ def test_dummies_beside_local_noise_and_a_crowd():
         least = min((alone * times).epsilon(1e-6).upper, (plain * times).epsilon(1e-6).upper)
         assert (many * times).epsilon(1e-6).upper <= least * (1.0 + 1e-3)
     assert many.epsilon(1e-6).upper < (many * 2).epsilon(1e-6).upper
+    curves = [each.curve(1e-6).forward for each in (many, alone, plain)]
+    for epsilon in (0.01, 1.9):  # the smaller one
+        both, *each = [curve(epsilon).upper for curve in curves]
+        assert both == min(each) > 0.0
 
 
 def test_composed_bare_values_have_no_epsilon_without_dummies():

@@ -9,6 +9,7 @@ from shuffledp.collection.questions.rounds import DrawnRound
 from shuffledp.core.errors import DataError, DomainError, ParameterError, ShuffledpError
 from shuffledp.core.profile import RandomizerFamily
 from shuffledp.core.reports import Counts
+from shuffledp.randomizers.base import error_at
 
 
 def table_of(*texts):
@@ -119,6 +120,8 @@ def test_a_device_moves_a_share_as_one_of_those_with_a_part_in_the_round():
     counts = Counts(support=support, num_reports=1_000, fingerprint=law.fingerprint)
     influence = 1.0 + asked.num_bins / math.expm1(2.0)  # 1 / (p - q)
     assert asked.shift_by_one(law, 1_000, counts) == pytest.approx(influence / 300, rel=1e-9)
+    users, law = 1_000 // asked.num_rounds, asked.candidates()["k-rr"](2.0)
+    assert asked.expected_error(law, 1_000) == error_at(law.base, users, 0.0) > 0.0
 
 
 def test_estimates_need_all_rounds():
