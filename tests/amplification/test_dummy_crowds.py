@@ -82,6 +82,9 @@ def test_what_is_not_affordable_is_left_out():
     profile = profiles.k_rr(3.0, 2)
     assert crowd_curve(LAPLACE, profile, 1) is None
     assert crowd_curve(LAPLACE, LocalProfile(epsilon0=1.0), 100) is None
+    few = profiles.k_rr(0.3, 2)  # 0.85 of the others answer uniformly: one is too few to count on
+    assert crowd_curve(LAPLACE, few, 2) is None
+    assert crowd_curve(LAPLACE, few, 3) is not None
     assert crowd_curve(DummyLaw.from_text("laplace:900.0:9000"), profile, 10_000) is None
     wide = account_epsilon(profile, num_users=10**7, delta=1e-6, dummies=LAPLACE)
     assert wide.lower is None
