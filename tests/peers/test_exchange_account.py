@@ -113,6 +113,16 @@ def test_who_handed_in_nothing_may_have_held_so_many(make_collection):
     assert binom.sf(allowed[-1], 20, 0.1) < 1e-9 < poisson.sf(allowed[-1] - 1, 2.0)
 
 
+@pytest.mark.parametrize(("silent", "is_doubted"), [(0, False), (59, True)])
+def test_what_was_held_at_the_end_counts(make_collection, silent, is_doubted):
+    # All walk to three users in the middle: one at the rim holds half a report, not one.
+    graph = Graph.from_edges([(i, j) for i in range(60) for j in range(min(i, 3))])
+    terms = make_collection(graph).terms
+    record = ExchangeRecord.of(terms, range(60), [[]] * terms.rounds)
+    arrived = replace(everything(set(range(60)) - {silent}), num_reports=49)
+    assert bool(Exchange(terms, graph, record, arrived).doubts) is is_doubted
+
+
 def test_no_more_dummies_than_chance_draws_are_doubted(make_collection):
     terms, one = make_collection(dummies=DummyLaw.from_text("poisson:2.0")).terms, everything([0])
     number = 1
@@ -312,7 +322,8 @@ def test_what_is_asked_of_the_relay_depends_on_the_traffic(make_collection, even
 
 
 @pytest.mark.parametrize(
-    "absent", [None, 3, [[]], [[]] * 4, [[6], [], []], [["x"], [], []], [[1e300], [], []]]
+    "absent",
+    [None, 3, [[]], [[]] * 4, [[6], [], []], [[-1], [], []], [["x"], [], []], [[1e300], [], []]],
 )
 def test_a_record_that_cannot_be_read_is_refused(collection, absent):
     with pytest.raises(DataError, match="cannot be read"):

@@ -244,7 +244,7 @@ class ExchangeRecord:
         try:
             for row, away in zip(absences, absent, strict=True):
                 numbers = np.asarray(away, dtype=np.int64)
-                row[numbers[numbers >= 0]] = True
+                row[np.where(numbers < 0, row.size, numbers)] = True  # IndexError if below 0
         except (TypeError, ValueError, OverflowError, IndexError):
             raise DataError("the relay's record of absences cannot be read: ask it again") from None
         if not np.delete(absences, registered, axis=1).all():
