@@ -60,6 +60,8 @@ def test_dummies_are_among_the_shuffled_reports_and_taken_off(planned):
     assert result.num_users == result.estimates.num_users == 1000
     assert len(reports) == 1000 + result.num_dummies
     assert 60 < result.num_dummies < 102  # of 3 bins with 27 each, at most 54
+    assert plan.expected_dummies == 81.0
+    assert plan_with(USERS).expected_dummies == pytest.approx(150.0)  # 0.05 a bin by each of 1000
     error = np.abs(result.estimates.frequency - SHARES)
     assert (error < 8 * result.estimates.standard_error).all()
     assert result.estimates.count.sum() == pytest.approx(1000)
