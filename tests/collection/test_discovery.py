@@ -262,6 +262,7 @@ def test_no_lower_end_is_stated_for_rounds_that_may_not_take_place():
     for each in (made, found):
         assert each.guarantee.lower is each.without_dummies.lower is None
         assert each.guarantee.upper <= 2.0 < each.without_dummies.upper
+    assert found.without_dummies == made.without_dummies  # of all rounds
 
 
 def test_without_dummies_a_user_answers_one_round(plan):

@@ -82,6 +82,8 @@ def test_a_seed_gives_the_same_again_and_without_one_the_dummies_differ():
     first, again = collected(noisy_plan(), seed=7), collected(noisy_plan(), seed=7)
     assert first[1].tolist() == again[1].tolist()
     assert len({collected(bare_plan())[0].num_dummies for _ in range(12)}) > 1
+    one, entropy = plan_with("poisson:9.0"), Entropy.from_seed(1)
+    assert draw_dummies(one.randomizer, one.dummies, entropy, num_users=1).size > 0
 
 
 def test_users_reports_are_those_of_the_same_seed_without_dummies():
