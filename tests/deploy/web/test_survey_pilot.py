@@ -1,6 +1,8 @@
 """Several applications behind one server, and what pages for respondents refuse."""
 
 import asyncio
+import json
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -9,6 +11,7 @@ from starlette.responses import PlainTextResponse
 from deploy.roles import BARE
 from shuffledp.core.errors import ParameterError
 from shuffledp.deploy.servers import http_server as http
+from shuffledp.deploy.servers.watch import Watch
 from shuffledp.deploy.web.survey import serve_pilot, serve_survey, together
 
 
@@ -60,3 +63,17 @@ def test_a_task_that_no_page_can_ask_is_refused_before_anything_is_served(make):
             serve([folder], pytest.fail, listen="127.0.0.1:0")
     with pytest.raises(ParameterError, match="give each task of the page once"):
         serve_survey([folder, folder / "task.bin"], pytest.fail, listen="127.0.0.1:0")
+
+
+def test_every_event_names_its_task(make, monkeypatch, capsys):
+    task, settings, _ = make()
+    server = SimpleNamespace(run=lambda sockets: [each.close() for each in sockets])
+    monkeypatch.setattr(http, "make_server", lambda _: server)
+    serve_pilot([settings.task.parent], lambda _: None, listen="127.0.0.1:0")
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [each["event"] for each in events] == ["started", "started"]
+    assert {each["task"] for each in events} == {task.task_id.hex()}
+    watch = Watch("shuffler")
+    watch.always = {"task": "a1"}
+    watch.say("batch_closed", batch=3)
+    assert json.loads(capsys.readouterr().err)["task"] == "a1"

@@ -167,6 +167,8 @@ class Watch:
         self._role, self._prefix = role, f"shuffledp_{role}_"
         self._values: dict[tuple[str, str], float] = {}
         self.problems: dict[str, str] = {}
+        #: Fields of every event, such as the task where there are several.
+        self.always: dict[str, str] = {}
         self._lived: float | None = None
 
     async def live(self) -> None:
@@ -183,7 +185,8 @@ class Watch:
         if "reason" in fields:
             fields["reason"] = " ".join(fields["reason"].split())[:_LONGEST_REASON]
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = {"time": now, "level": EVENTS[event], "role": self._role, "event": event, **fields}
+        line = {"time": now, "level": EVENTS[event], "role": self._role, "event": event}
+        line |= self.always | fields
         print(json.dumps(line), file=sys.stderr, flush=True)  # noqa: T201  # for the operator
 
     def set(self, name: str, value: float, label: str = "") -> None:

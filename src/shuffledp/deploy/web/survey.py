@@ -280,6 +280,7 @@ def serve_pilot(
                 sockets[address] = http.listen(*settings.address_of(address))
             places.setdefault(sockets[address].getsockname()[1], []).append((prefix, app))
         for each in services:
+            each.watch.always = {"task": each.task.task_id.hex()}
             each.watch.say("started", url=http.url_of(sockets[each.settings.listen]))
         on_ready(http.url_of(sockets[listen]))
         http.make_server(together(places)).run(list(sockets.values()))
