@@ -6,7 +6,7 @@ from functools import cache
 
 import shuffledp as sdp
 from shuffledp.accounting.dummies import least_level_dummies, level_guarantee
-from shuffledp.accounting.guarantees import guarantee_for, guarantee_of_crowd
+from shuffledp.accounting.guarantees import guarantee_for
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.randomizers.bit_sums import BitSums
 from shuffledp.randomizers.k_randomized_response import KRandomizedResponse
@@ -29,7 +29,6 @@ def plan_with(text=SHUFFLERS, *, epsilon0=math.inf, num_users=1000, domain=("a",
         randomizer=randomizer,
         dummies=(law,),
         guarantee=guarantee,
-        without_dummies=guarantee_of_crowd(randomizer.profile, num_users, delta=DELTA),
         target_epsilon=guarantee.epsilon_upper,
         binding="epsilon",
         asked_epsilon0=epsilon0,
@@ -53,7 +52,6 @@ def bits_plan(num_users=1000, num_bits=3):
         randomizer=randomizer,
         dummies=laws,
         guarantee=level_guarantee(randomizer.profiles, laws, delta=DELTA),
-        without_dummies=guarantee_of_crowd(randomizer.profile, num_users, delta=DELTA),
         target_epsilon=1.0,
         binding="epsilon",
         asked_epsilon0=math.inf,

@@ -10,7 +10,7 @@ import shuffledp as sdp
 from collection.kinds import DOMAIN, KINDS
 from shuffledp.amplification.registry import account_epsilon
 from shuffledp.collection.cautions import without_shuffler
-from shuffledp.collection.choices import Target, guarantees
+from shuffledp.collection.choices import Target, planned_guarantee
 from shuffledp.collection.questions.question import chosen_candidates
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import (
@@ -202,7 +202,7 @@ def with_dummies(question=QUESTION, *, text="laplace:2.0:27", epsilon0=math.inf,
         asked_epsilon0=epsilon0,
         dummies=dummies,
         binding="no_local_noise" if math.isinf(epsilon0) else "max_epsilon0",
-        **guarantees(law, target, dummies),
+        guarantee=planned_guarantee(law, target, dummies),
     )
 
 

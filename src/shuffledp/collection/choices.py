@@ -18,7 +18,7 @@ from shuffledp.accounting.calibration import (
     largest_epsilon0,
     largest_local_epsilon,
 )
-from shuffledp.accounting.guarantees import guarantee_for, guarantee_of, guarantee_of_crowd
+from shuffledp.accounting.guarantees import guarantee_for, guarantee_of
 from shuffledp.amplification.registry import account_delta
 from shuffledp.collection.dummies import accounted, bins_of, expected_number
 from shuffledp.collection.questions.question import (
@@ -172,15 +172,10 @@ def meeting(target: Target, profile_for: Callable[[float], LocalProfile]) -> flo
     return min(found, target.max_epsilon0)
 
 
-def guarantees(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> dict[str, Any]:
-    """Return the guarantee with dummies, if any, and the guarantee without, by field name."""
-    without = None
-    if dummies:
-        how: Any = {"delta": target.delta, "rounds": target.rounds}
-        without = guarantee_of_crowd(randomizer.profile, target.num_users, **how)
-    guarantee = guarantee_within(randomizer, target, dummies)
-    guarantee = guarantee.assuming(*getattr(randomizer, "assumptions", ()))
-    return {"guarantee": guarantee, "without_dummies": without}
+def planned_guarantee(randomizer: LocalRandomizer, target: Target, dummies: Laws) -> Guarantee:
+    """Return `guarantee_within` a target, with the assumptions of the randomizer."""
+    assumptions = getattr(randomizer, "assumptions", ())
+    return guarantee_within(randomizer, target, dummies).assuming(*assumptions)
 
 
 def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws = ()) -> Guarantee:

@@ -141,13 +141,12 @@ def accounted(laws: Laws, num_users: int) -> tuple[int, dict[str, Any]]:
     return 1 if protect_alone(laws) else num_users, {"dummies": laws[0]} if laws else {}
 
 
-def without_dummies(plan: Any, num_users: int, shuffling: Any) -> Guarantee | None:
+def without_dummies(plan: Any, num_users: int, shuffling: Any, *, rounds: int) -> Guarantee | None:
     """Return the guarantee of the same reports shuffled without dummies; epsilon may be inf."""
     if not plan.dummies:
         return None
     law, delta = plan.randomizer.profile, plan.target_delta
     if shuffling.leakage() is None:
-        rounds = plan.question.num_rounds
         crowd = guarantee_of_crowd(law, num_users, delta=delta, rounds=rounds)
         return crowd.without_lower() if plan.question.has_rounds else crowd
     found: Guarantee = shuffling.guarantee(law, num_users, delta=delta)

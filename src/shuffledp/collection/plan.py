@@ -91,9 +91,6 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         The epsilon0 that the randomizer was made for; its own epsilon0 is at most this.
     dummies : tuple of DummyLaw
         Laws of the dummies, reports of no user; empty without dummies.
-    without_dummies : Guarantee, optional
-        Guarantee for n honest users if the reports are shuffled and dummies are not added; epsilon
-        is infinite without local noise. None if the plan has no dummies.
     frequency : float, optional
         A share in [0, 1] for which standard errors are stated too.
     dishonest : int, optional
@@ -113,7 +110,6 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     binding: str = "epsilon"
     asked_epsilon0: float
     dummies: Laws = ()
-    without_dummies: Guarantee | None = None
     frequency: float | None = None
     dishonest: int | None = None
     _makers: Candidates = field(repr=False, compare=False)
@@ -121,10 +117,9 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     _proved: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        given, without = self.guarantee, self.without_dummies
+        given = self.guarantee
         if self.question.has_rounds:  # two texts look alike where no prefix of theirs is kept
-            without = without and without.without_lower()
-            set_fields(self, guarantee=given.without_lower(), without_dummies=without)
+            set_fields(self, guarantee=given.without_lower())
         is_for = given.num_users == self.num_users or added.protect_alone(self.dummies)
         is_for &= given.delta_upper == self.target_delta
         is_for &= self.randomizer.epsilon0 <= self.asked_epsilon0
@@ -256,6 +251,14 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
     def expected_dummies(self) -> float:
         """Expected number of dummies in all."""
         return added.expected_number(self.dummies, self.randomizer, self.num_users)
+
+    @property
+    def without_dummies(self) -> Guarantee | None:
+        """Guarantee for n honest users if the reports are shuffled and no dummies are added.
+
+        Its epsilon is infinite without local noise. None if the plan has no dummies.
+        """
+        return added.without_dummies(self, self.num_users, self.shuffling, rounds=self.rounds)
 
     @property
     def runner_up(self) -> Alternative | None:
@@ -483,7 +486,7 @@ def _planned(
             best, *others = choices.best_with_dummies(question, randomizer, target)
         law, asked, laws = best.randomizer, best.asked_epsilon0, best.dummies
         target = choices.of_all_rounds(question, target) if laws else target
-        guarantees = choices.guarantees(law, target, laws)
+        guarantee = choices.planned_guarantee(law, target, laws)
     else:
         name = randomizer or next(iter(question.candidates()))  # k-RR for categories
         makers = chosen_candidates(question, name, with_dummies=bool(laws))
@@ -495,22 +498,19 @@ def _planned(
         else:
             asked = require_extended("epsilon0", epsilon0, "give the local loss in nats")
         law = makers[name](asked)
-        without = guarantee_of(law.profile) if laws else None
-        guarantees = {"guarantee": guarantee_of(law.profile, **how), "without_dummies": without}
+        guarantee = guarantee_of(law.profile, **how)
     is_capped = target.max_epsilon0 < LARGEST_CALIBRATED and asked >= target.max_epsilon0
     limit = "max_epsilon0" if is_capped else "epsilon"
     limit = "no_local_noise" if math.isinf(asked) else limit
     return Plan(
         num_users=target.num_users,
         question=question,
-        target_epsilon=target.epsilon
-        if epsilon0 is None
-        else guarantees["guarantee"].epsilon_upper,
+        target_epsilon=target.epsilon if epsilon0 is None else guarantee.epsilon_upper,
         target_delta=target.delta,
         randomizer=law,
         dummies=laws,
         alternatives=tuple(others),
-        **guarantees,
+        guarantee=guarantee,
         rounds=target.rounds,
         shuffling=shuffling,
         binding=limit if epsilon0 is None else "epsilon0",

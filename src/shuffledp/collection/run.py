@@ -418,7 +418,9 @@ def _result(
         dummies=plan.dummies,
         shift_by_one=plan.question.shift_by_one(plan.randomizer, num_seen, aggregate),
         num_dummies=getattr(aggregate, "num_dummies", 0),  # sums have none
-        without_dummies=added.without_dummies(plan, num_users, shuffling),
+        without_dummies=added.without_dummies(
+            plan, num_users, shuffling, rounds=plan.question.num_rounds
+        ),
         **facts,
     )
     what = "simulation" if result.is_simulation else what

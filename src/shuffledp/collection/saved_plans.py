@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp._version import __version__
-from shuffledp.collection.choices import Target, guarantees
+from shuffledp.collection.choices import Target, planned_guarantee
 from shuffledp.collection.output import json_text, whole_file
 from shuffledp.collection.questions import question_from_json
 from shuffledp.collection.questions.question import chosen_candidates
@@ -66,16 +66,16 @@ def read_plan(path: str | PathLike[str]) -> dict[str, Any]:
             f"{law.fingerprint!r}: plan again"
         )
     target = Target(*(saved[name] for name in _SAVED[:4]))
-    proved = guarantees(law, target, dummies)
+    proved = planned_guarantee(law, target, dummies)
     # Without dummies the target may be the guarantee itself, as computed on another machine.
     limit = target.epsilon if dummies else target.epsilon * (1.0 + 1e-9)
-    if (found := proved["guarantee"].epsilon_upper) > limit:
+    if (found := proved.epsilon_upper) > limit:
         raise DataError(
             f"{location.name} has the target epsilon <= {target.epsilon:.6g}, and its "
             f"randomizer only guarantees epsilon <= {found:.6g}: plan again"
         )
     made = {"question": question, "randomizer": law, "dummies": dummies, "_makers": makers}
-    return made | proved | saved
+    return made | {"guarantee": proved} | saved
 
 
 def _checked(saved: dict[str, Any]) -> dict[str, Any]:
