@@ -290,7 +290,7 @@ def test_missing_values_and_others_in_one_column(tmp_path):
     with pytest.raises(DataError, match="1 row without an answer"):
         opened(path, None, asked, other=True)
     column = opened(path, None, asked, missing="category", other=True)
-    read = sdp.Columns.of(column)
+    read = column.question
     assert dict(read.domains)["b"] == ("1", "2", "other", "missing")
     assert np.concatenate(list(column.blocks())).tolist() == [[0, 0], [1, 1], [3, 0], [0, 2]]
     column = opened(path, None, asked, missing="drop", other=True)
@@ -314,7 +314,7 @@ def test_answers_read_from_the_data_come_with_a_caution(tmp_path):
     unlisted = UnlistedColumns(("age", "vote"), "all")
     column = sdp.collection.open_column(tmp_path / "t.csv", None, unlisted)
     assert "lists of answers were read from the data" in column.cautions[0]
-    assert sdp.Columns.of(column).pairs == (("age", "vote"),)
+    assert column.question.pairs == (("age", "vote"),)
     with pytest.raises(ParameterError, match="'age' twice"):
         UnlistedColumns(("age", "age"))
 

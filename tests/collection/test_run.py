@@ -109,9 +109,7 @@ def test_more_answers_than_planned_are_accounted_silently(plan):
 
 def test_a_list_read_from_the_data_is_an_assumption():
     answers = answers_from_values(ANSWERS)
-    plan = sdp.plan(
-        sdp.Categories(answers.domain), num_users=answers.num_users, epsilon=1.0, delta=1e-6
-    )
+    plan = sdp.plan(answers.question, num_users=answers.num_users, epsilon=1.0, delta=1e-6)
     result = sdp.run(plan, answers, seed=1)
     assert "read from the data" in result.warnings[0]
     assert result.warnings[0] in result.guarantee.bound.assumptions
@@ -181,9 +179,7 @@ def test_an_interrupt_at_any_stage_leaves_nothing(tmp_path, stage):
     ended = pytest.raises(kinds, check=lambda error: "KeyboardInterrupt" in repr(error))
     with ended, results_folder(tmp_path / "results") as folder:
         answers = open_table(path, "answer", on_progress=interrupt)
-        plan = sdp.plan(
-            sdp.Categories(answers.domain), num_users=answers.num_users, epsilon=1.0, delta=1e-6
-        )
+        plan = sdp.plan(answers.question, num_users=answers.num_users, epsilon=1.0, delta=1e-6)
         sink = reports_writer(folder / "reports.parquet", plan)
         run_plan(plan, answers, sink=sink, scratch=folder, on_progress=interrupt)
     assert [entry.name for entry in tmp_path.iterdir()] == ["answers.csv"]

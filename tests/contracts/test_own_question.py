@@ -49,7 +49,7 @@ class Stars(Shares):
         return error_at(randomizer, num_users, 1.0 / self.most)
 
     def read(self, source, **reading):
-        return replace(answers(source, self.labels, **reading), checked_for=self.checked_for)
+        return replace(answers(source, self.labels, **reading), question=self)
 
     def value_of_one(self, answer):
         return np.array([self.labels.index(str(answer))], dtype=np.int32)

@@ -175,10 +175,8 @@ class Asked:
         name, of = randomizer or next(iter(question.candidates())), sdp.deploy.AskedTerms.of
         return of(question, name, epsilon0, text, no_local_noise=no_local_noise)
 
-    def open(
-        self, table: Path, column: str | None, seed: int | None, **reading: Any
-    ) -> "tuple[Question, Column]":
-        """Return the question and the column of a table that answers it, checked."""
+    def open(self, table: Path, column: str | None, seed: int | None, **reading: Any) -> "Column":
+        """Return the column of a table that answers the question, checked."""
         question: Any
         if self._kind == "columns" and not self.has_domain:
             from shuffledp.collection.questions.columns import UnlistedColumns
@@ -189,13 +187,7 @@ class Asked:
         has_columns = bool(question and question.table_columns) and "mean_by" not in self._given
         if (column is None) != has_columns:
             raise click.UsageError("give --column, or several with --vector or --columns")
-        values = sdp.collection.open_column(table, column, question, seed=seed, **reading)
-        # Reading may have added to the answers.
-        if question is None or self.is_about_answers:
-            return sdp.Categories(values.domain), values
-        if self._kind == "columns":
-            return sdp.Columns.of(values), values
-        return question, values
+        return sdp.collection.open_column(table, column, question, seed=seed, **reading)
 
 
 def _require_bins(kind: str, given: dict[str, Any]) -> None:

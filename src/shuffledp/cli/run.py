@@ -140,12 +140,11 @@ def _run_here(
     with console.progress_bar() as on_progress, sdp.engines.Processes(processes) as workers:
         reading |= {"on_progress": on_progress, **weighing, **simulated}
         if planned is None:
-            asked, values = what.open(table, column, **reading)
+            values = what.open(table, column, **reading)
         else:
-            asked = planned.question
-            values = sdp.collection.open_column(table, column, asked, **reading)
+            values = sdp.collection.open_column(table, column, planned.question, **reading)
         arranged = shuffle(values.num_users, on_progress)
-        setting = planned or arranged.plan(asked, **privacy)
+        setting = planned or arranged.plan(values.question, **privacy)
         result = sdp.run(
             setting,
             values,

@@ -3,7 +3,7 @@
 import shuffledp as sdp
 from shuffledp.collection.questions import open_column
 from shuffledp.collection.questions.categories import answers
-from shuffledp.collection.source.columns import Ball, Range, numbers
+from shuffledp.collection.source.columns import Ball, Range
 from shuffledp.collection.source.tables import source_of_values
 from shuffledp.core.labels import checked_domain
 
@@ -28,7 +28,7 @@ def open_numbers(path, columns, *, limits, **reading):
 def numbers_from_values(values, *, names, limits, is_vector=False):
     if is_vector:
         return sdp.VectorMean(names, norm_bound=limits.norm_bound).column(values)
-    return numbers(source_of_values(names[0], values), limits, checked_for=())
+    return sdp.Mean(limits.low, limits.high).read(source_of_values(names[0], values))
 
 
 def open_answer_sets(path, column, *, domain, max_answers, **reading):

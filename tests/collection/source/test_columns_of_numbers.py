@@ -299,7 +299,9 @@ def test_names_of_columns_are_texts(question):
 def test_values_that_are_no_numbers(values, is_vector, message):
     names = ["a", "b"] if is_vector else ["a"]
     with pytest.raises(DataError, match=message) as error:
-        numbers_from_values(values, names=names, limits=BALL, is_vector=is_vector)
+        numbers_from_values(
+            values, names=names, limits=BALL if is_vector else AGES, is_vector=is_vector
+        )
     assert "\n" not in str(error.value)
 
 

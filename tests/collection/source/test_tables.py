@@ -54,14 +54,14 @@ def table(request, tmp_path):
 def test_a_declared_domain_gives_its_codes(table):
     column = open_table(table, "answer", domain=DOMAIN)
     assert column.num_users == 4
-    assert column.domain == DOMAIN
+    assert column.question.labels == DOMAIN
     assert codes_of(column) == [1, 0, 2, 1]
     assert column.cautions == ()
 
 
 def test_a_domain_read_from_the_data_is_sorted_and_says_so(table):
     column = open_table(table, "answer")
-    assert column.domain == ("no", "refused", "yes")
+    assert column.question.labels == ("no", "refused", "yes")
     assert codes_of(column) == [0, 2, 1, 0]
     assert "read from the data" in column.cautions[0]
 
@@ -89,7 +89,7 @@ def test_blocks_have_one_size_whatever_the_file(tmp_path, monkeypatch):
 
 def test_csv_is_text_so_late_surprises_do_no_harm(tmp_path):
     path = write(tmp_path / "a.csv", "answer\n" + "1\n" * 5000 + "01\nnone\n")
-    assert open_table(path, "answer").domain == ("01", "1", "none")
+    assert open_table(path, "answer").question.labels == ("01", "1", "none")
 
 
 def test_numbers_booleans_and_dates_become_labels(tmp_path):
@@ -97,7 +97,7 @@ def test_numbers_booleans_and_dates_become_labels(tmp_path):
         {"number": [1.0, 2.5], "flag": [True, False], "day": ["2020-01-02", "2021-01-02"]}
     ).with_columns(pl.col("day").str.to_date())
     frame.write_parquet(tmp_path / "a.parquet")
-    domains = [open_table(tmp_path / "a.parquet", name).domain for name in frame.columns]
+    domains = [open_table(tmp_path / "a.parquet", name).question.labels for name in frame.columns]
     assert domains == [("1", "2.5"), ("false", "true"), ("2020-01-02", "2021-01-02")]
 
 
@@ -121,13 +121,13 @@ def test_a_value_outside_is_named_with_its_row(tmp_path):
 
 def test_other_takes_what_is_outside():
     column = answers_from_values(["yes", "maybe", "no", "x"], domain=DOMAIN, other=True)
-    assert column.domain == (*DOMAIN, "other")
+    assert column.question.labels == (*DOMAIN, "other")
     assert codes_of(column) == [0, 3, 1, 3]
 
 
 def test_other_may_be_listed_already():
     column = answers_from_values(["x", "other"], domain=["yes", "other"], other=True)
-    assert column.domain == ("yes", "other")
+    assert column.question.labels == ("yes", "other")
     assert codes_of(column) == [1, 1]
 
 
@@ -158,7 +158,7 @@ def test_missing_answers_can_be_dropped():
 
 def test_missing_answers_can_be_an_answer():
     column = answers_from_values(MISSING, domain=DOMAIN, missing="category", other=True)
-    assert column.domain == (*DOMAIN, "other", "missing")
+    assert column.question.labels == (*DOMAIN, "other", "missing")
     assert codes_of(column) == [0, 4, 4, 4, 4, 1]
     assert column.cautions == ()
 
@@ -169,7 +169,7 @@ def test_a_domain_may_list_texts_that_usually_mean_missing():
 
 
 def test_missing_texts_are_not_read_as_answers():
-    assert answers_from_values(MISSING, missing="drop").domain == ("no", "yes")
+    assert answers_from_values(MISSING, missing="drop").question.labels == ("no", "yes")
 
 
 def test_unknown_policy():
@@ -202,7 +202,7 @@ def test_unknown_policy():
 )
 def test_values_in_memory(values):
     column = answers_from_values(values)
-    assert column.domain == ("a", "b")
+    assert column.question.labels == ("a", "b")
     assert codes_of(column) == [1, 0, 1]
 
 
@@ -241,7 +241,7 @@ def test_times_finer_than_labels_are_refused():
 def test_floats_of_32_bits_have_the_digits_that_they_show():
     numbers = pl.Series([0.1, 0.2], dtype=pl.Float32)
     for domain in (numbers, numbers.to_numpy(), pd.Series(numbers.to_numpy())):
-        assert answers_from_values(numbers, domain=domain).domain == ("0.1", "0.2")
+        assert answers_from_values(numbers, domain=domain).question.labels == ("0.1", "0.2")
 
 
 def test_arrow_types_that_polars_does_not_know_are_refused():
@@ -302,7 +302,7 @@ def test_identifiers_are_no_answers(monkeypatch):
     monkeypatch.setattr(categories, "MAX_DISCOVERED", 10)
     with pytest.raises(DomainError, match="more than 10 distinct values"):
         answers_from_values(range(11))
-    assert len(answers_from_values(range(10)).domain) == 10
+    assert len(answers_from_values(range(10)).question.labels) == 10
 
 
 # ------------------------------------------------------------------ files that cannot be used

@@ -132,7 +132,7 @@ def test_standard_input(monkeypatch):
     stream = SimpleNamespace(buffer=io.BytesIO(b"id;answer\n1;yes\n2;no\n3;yes\n"))
     monkeypatch.setattr(sys, "stdin", stream)
     column = open_table("-", "answer")
-    assert (column.num_users, column.domain) == (3, ("no", "yes"))
+    assert (column.num_users, column.question.labels) == (3, ("no", "yes"))
     assert [each.tolist() for each in column.blocks()] == [[1, 0, 1]]
     with pytest.raises(DataError, match="standard input is empty"):
         open_table("-", "answer")
@@ -307,7 +307,7 @@ def test_missing_as_an_answer_has_to_be_listed():
 
 
 def test_answers_read_from_the_data_that_look_alike_are_one():
-    assert answers_from_values(["a", " a", "b"]).domain == ("a", "b")
+    assert answers_from_values(["a", " a", "b"]).question.labels == ("a", "b")
 
 
 def test_numbers_of_numpy_have_the_labels_of_python():

@@ -154,8 +154,7 @@ class AnswerSets(question.Shares):
             decode,
             columns.Fault("with an answer outside the domain", "add it to domain=[...]"),
             columns.Fault(f"of more than max_answers = {self.max_answers} answers", fewer),
-            checked_for=self.checked_for,
-            domain=self.domain,
+            question=self,
             unless="sets of answers",
             **reading,
         )

@@ -165,8 +165,6 @@ def answers(
         raise ParameterError("other=True needs a domain: pass domain=[...]")
     listed = discovered(source, report) if domain is None else domain
     code = coding(source, listed, missing=missing, other=other)
-    if domain is not None:
-        spelt.require_two_answers(code.labels, "domain")
     column = columns.survey(
         source,
         {"place": code.place},
@@ -174,13 +172,13 @@ def answers(
         code.fault,
         missing=missing,
         report=report,
-        checked_for=(Categories.kind, code.labels),
-        domain=code.labels,
+        question=None if domain is None else Categories(code.labels),
     )
     if domain is not None:
         return column
     spelt.require_two_answers(code.labels, source.where)
-    return replace(column, cautions=(WAS_READ.format("list of answers was"), *column.cautions))
+    cautions = (WAS_READ.format("list of answers was"), *column.cautions)
+    return replace(column, question=Categories(code.labels), cautions=cautions)
 
 
 def discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,12 +114,6 @@ class Columns(question.Shares):
         if made.labels != tuple(labels):
             raise DomainError("labels are not those of the columns and pairs: write them anew")
         return made
-
-    @classmethod
-    def of(cls, column: columns.Column) -> "Columns":
-        """Return the question of checked columns."""
-        _, domains, pairs = column.checked_for
-        return cls(dict(cast("Any", domains)), pairs=cast("Any", pairs))
 
     @property
     def table_columns(self) -> tuple[str, ...]:
@@ -362,7 +356,7 @@ class UnlistedColumns:
     def read(
         self, source: tables.Source, *, report: Progress = no_progress, **reading: Any
     ) -> columns.Column:
-        """Return columns of answers, checked; ``checked_for`` holds the lists of answers."""
+        """Return columns of answers, checked for the question with the lists that were found."""
         listed = {
             name: categories.discovered(replace(source, names=(name,)), report)
             for name in self.table_columns
@@ -430,8 +424,7 @@ def _read(
         *(each.fault for each in coded.values()),
         missing=missing,
         report=report,
-        checked_for=asked.checked_for,
-        domain=asked.labels,
+        question=asked,
     )
 
 

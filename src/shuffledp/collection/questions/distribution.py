@@ -186,7 +186,7 @@ class Distribution(question.Shares):
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return a column of numbers, checked; their bins, int64."""
-        found = columns.numbers(source, self.limits, checked_for=self.checked_for, **reading)
+        found = columns.numbers(source, self, **reading)
         blocks = found.blocks
         return replace(found, blocks=lambda: map(self._bins, blocks()))
 

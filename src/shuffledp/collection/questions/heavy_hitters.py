@@ -392,7 +392,7 @@ class HeavyHitters(question.Shares):
                 f"ask for longer texts, {remedy}",
             ),
             columns.Fault("with the character U+0000, which ends texts", f"remove it, {remedy}"),
-            checked_for=self.checked_for,
+            question=self,
             unless="texts",
             **reading,
         )

@@ -97,7 +97,7 @@ class Mean(question.Means):
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return a column of numbers, checked."""
-        return columns.numbers(source, self.limits, checked_for=self.checked_for, **reading)
+        return columns.numbers(source, self, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's number, shape (1,)."""

@@ -165,8 +165,7 @@ class MeanByGroup(Mean):
         what = f"whose group, in column {by.names[0]!r}, is {groups.fault.what}"
         fault = columns.Fault(what, "add it to domain=[...], or leave such rows out")
         groups = groups._replace(fault=fault)
-        how: Any = {"groups": groups, "missing": missing, "checked_for": self.checked_for}
-        return columns.numbers(number, self.limits, **how, **reading)
+        return columns.numbers(number, self, groups=groups, missing=missing, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return the code of one user's group and the number, shape (1, 2)."""

@@ -249,7 +249,8 @@ def has_parts(question: Question) -> bool:
 
 def require_column(question: Question, column: object) -> None:
     """Raise `DomainError` unless the column was checked for this very question."""
-    if getattr(column, "checked_for", None) != question.checked_for:
+    held = getattr(column, "question", None)
+    if held is None or held.checked_for != question.checked_for:
         raise DomainError(
             f"the values were not checked for {question.describe()}: open them with that question"
         )

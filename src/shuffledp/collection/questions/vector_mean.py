@@ -101,8 +101,7 @@ class VectorMean(question.Means):
 
     def read(self, source: tables.Source, **reading: Any) -> columns.Column:
         """Return columns of vectors, checked."""
-        how: Any = {"is_vector": True, "checked_for": self.checked_for}
-        return columns.numbers(source, self.limits, **how, **reading)
+        return columns.numbers(source, self, is_vector=True, **reading)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's vector, shape (1, d)."""

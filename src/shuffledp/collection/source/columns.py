@@ -29,15 +29,14 @@ MISSING_LABEL = "missing"
 class Column:
     """Checked values of all users, one row a user, as a stream that can be read once more.
 
-    It holds no tally of the values, so that printing it reveals only the domain and the number of
-    users. ``checked_for`` is compared with the key of a question; ``cautions`` are sentences that
-    the way of reading adds to the assumptions.
+    It holds no tally of the values, so that printing it reveals only the question and the number of
+    users. ``question`` is what they were checked for, whose answers reading may have added to or
+    found; ``cautions`` are sentences that the way of reading adds to the assumptions.
     """
 
     num_users: int
     num_missing: int
-    checked_for: tuple[object, ...]
-    domain: tuple[str, ...]
+    question: Any
     cautions: tuple[str, ...]
     # Yields the values in file order, in blocks for the randomizer; `DataError` unless their number
     # is the same as in the first pass.
@@ -61,8 +60,7 @@ def survey(
     *faults: Fault,
     missing: str = "error",
     report: Progress = no_progress,
-    checked_for: tuple[object, ...],
-    domain: tuple[str, ...] = (),
+    question: Any,
     unless: str = "",
 ) -> Column:
     """Make the first pass: count the users and check every value.
@@ -118,8 +116,7 @@ def survey(
     return Column(
         num_users=num_users,
         num_missing=num_missing,
-        checked_for=checked_for,
-        domain=domain,
+        question=question,
         cautions=cautions_of_missing(num_missing, num_users, has_category=not unless),
         blocks=lambda: _values(source.origin, decoded(), num_users),
         weights=Weights(np.concatenate(weights)) if weights else None,
@@ -164,17 +161,18 @@ def _values(origin: str, rows: Iterator[tuple[Any, ...]], num_users: int) -> Ite
 # --------------------------------------------------------------------- numbers and vectors
 def numbers(
     source: Source,
-    limits: "Limits",
+    question: Any,
     *,
     is_vector: bool = False,
     clip: bool = False,
     groups: Any = None,
     **reading: Any,
 ) -> Column:
-    """Check columns of numbers; shape (m,), or (m, d) for vectors, float64.
+    """Check columns of numbers within a question's limits; shape (m,) or, of vectors, (m, d).
 
     With the coding of a column of groups: the code and the number of each user, shape (m, 2).
     """
+    limits: Limits = question.limits
     read = {str(place): each for place, each in enumerate(source.numbers())}
     extra = {} if groups is None else {"group": groups.place}
 
@@ -206,6 +204,7 @@ def numbers(
         Fault("that is no number", remedy, DataError),
         Fault(f"outside {limits}", wider),
         *([] if groups is None else [groups.fault]),
+        question=question,
         unless="numbers",
         **reading,
     )

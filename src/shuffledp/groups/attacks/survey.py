@@ -281,7 +281,7 @@ def open_survey(
             )
     survey = AttackedSurvey(
         codes=np.concatenate(list(answers.blocks())),
-        randomizer=KRandomizedResponse(domain_size=len(answers.domain), epsilon0=epsilon0),
+        randomizer=KRandomizedResponse(domain_size=len(answers.question.labels), epsilon0=epsilon0),
         neighbourhoods=near.groups,
         privileged=read_traits(path, privileged, **ways) if privileged else None,
         public=seen,
