@@ -24,7 +24,7 @@ from shuffledp.collection.discovery import discover
 from shuffledp.collection.questions.question import EstimateOptions
 from shuffledp.collection.questions.rounds import OneRound
 from shuffledp.collection.run import collect
-from shuffledp.collection.source.tables import source_of_values
+from shuffledp.collection.source.tables import Reading, source_of_values
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError, PlanWarning
 from shuffledp.core.profile import LocalProfile
@@ -51,9 +51,15 @@ def among_dummies():
     return sdp.plan(sdp.HeavyHitters(max_bytes=3, most=6, bits=4), num_users=NUM_USERS, **how)
 
 
+def read(plan, texts):
+    """Return texts in memory as a column, too long ones as no text."""
+    source = source_of_values("text", texts)
+    return plan.question.read(dataclasses.replace(source, reading=Reading(other=True)))
+
+
 def found_in(plan, texts, seed):
     """Return the texts that one collection finds, and their estimates."""
-    column = plan.question.read(source_of_values("text", texts), other=True)
+    column = read(plan, texts)
     entropy = sdp.Entropy.from_seed(seed)
     gather = partial(collect, plan.randomizer, dummies=plan.dummies, entropy=entropy)
     done, estimates, _ = discover(plan, column, entropy, gather, EstimateOptions())
@@ -74,7 +80,7 @@ def crowd(plan, share):
 
 
 def test_rounds_of_a_simulation_draw_words_of_their_own(plan):
-    column = plan.question.read(source_of_values("text", crowd(plan, 0.3)), other=True)
+    column = read(plan, crowd(plan, 0.3))
     whole, begun = sdp.Entropy.from_seed(1), []
 
     def gather(blocks, *, num_users, entropy=whole):

@@ -48,8 +48,8 @@ class Stars(Shares):
     def expected_error(self, randomizer, num_users):
         return error_at(randomizer, num_users, 1.0 / self.most)
 
-    def read(self, source, **reading):
-        return replace(answers(source, self.labels, **reading), question=self)
+    def read(self, source):
+        return replace(answers(source, self.labels), question=self)
 
     def value_of_one(self, answer):
         return np.array([self.labels.index(str(answer))], dtype=np.int32)

@@ -31,7 +31,7 @@ from shuffledp.collection.report_files import (
 )
 from shuffledp.collection.shuffling import UNIFORM
 from shuffledp.collection.source.columns import Column, cautions_of_missing
-from shuffledp.collection.source.tables import Source, require_users
+from shuffledp.collection.source.tables import Reading, Source, require_users
 from shuffledp.core.entropy import KEY_BYTES, WORD_BYTES, Entropy, derived_key
 from shuffledp.core.errors import DataError, ParameterError
 from shuffledp.core.lazy import pl
@@ -282,8 +282,8 @@ def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
     own = frame.lazy().select(
         pl.col(str(place)).alias(name) for place, name in enumerate(terms.names)
     )
-    source = Source(own, terms.names, "the frame", is_part=True)
-    column = terms.question.read(source, **terms.reading)
+    how: Any = {"is_part": True, "reading": Reading(**terms.reading)}
+    column = terms.question.read(Source(own, terms.names, "the frame", **how))
     require_column(terms.question, column)
     blocks = list(column.blocks())
     is_array = isinstance(blocks[0], np.ndarray)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,17 +13,17 @@ from shuffledp.core.reports import Counts
 from shuffledp.randomizers.base import error_at
 
 
-def table_of(*texts):
+def table_of(*texts, **reading):
     """Return texts as the source of a column."""
-    from shuffledp.collection.source.tables import source_of_values
+    from shuffledp.collection.source.tables import Reading, source_of_values
 
-    return source_of_values("text", texts)
+    return replace(source_of_values("text", texts), reading=Reading(**reading))
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4])
 def test_a_text_outside_is_in_no_bin(step):
     asked = sdp.HeavyHitters(max_bytes=2, most=9)
-    column = asked.read(table_of("abc", "a\0", "ab"), other=True)
+    column = asked.read(table_of("abc", "a\0", "ab", other=True))
     values = np.concatenate(list(column.blocks()))
     bins = extensions([b""], 0, step)
     assert codes(values, bins, step, 10**6).tolist()[:2] == [10**6 - 1] * 2

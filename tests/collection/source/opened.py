@@ -1,10 +1,12 @@
 """Columns of each kind, opened from files and from values in memory."""
 
+from dataclasses import replace
+
 import shuffledp as sdp
 from shuffledp.collection.questions import open_column
 from shuffledp.collection.questions.categories import answers
 from shuffledp.collection.source.columns import Ball, Range
-from shuffledp.collection.source.tables import source_of_values
+from shuffledp.collection.source.tables import Reading, source_of_values
 from shuffledp.core.labels import checked_domain
 
 
@@ -15,7 +17,8 @@ def open_table(path, column, *, domain=None, **reading):
 
 def answers_from_values(values, *, domain=None, **reading):
     listed = None if domain is None else checked_domain(domain)
-    return answers(source_of_values("answer", values), listed, **reading)
+    source = replace(source_of_values("answer", values), reading=Reading(**reading))
+    return answers(source, listed)
 
 
 def open_numbers(path, columns, *, limits, **reading):

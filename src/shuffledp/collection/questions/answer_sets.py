@@ -97,17 +97,16 @@ class AnswerSets(question.Shares):
                 f"post-processing {', '.join(steps)} is not for sets: only clip applies"
             )
 
-    def column(self, values: Iterable[Iterable[str]], *, missing: str = "error") -> columns.Column:
-        """Return sets in memory as a checked column."""
-        return self.read(tables.source_of_sets(values), missing=missing)
+    def source_of(self, values: Iterable[Iterable[str]]) -> tables.Source:
+        """Return sets in memory as a column."""
+        return tables.source_of_sets(values)
 
-    def read(
-        self, source: tables.Source, *, separator: str = ";", truncate: bool = False, **reading: Any
-    ) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return a column of sets, checked; codes in [0, k), then -1, shape (m, max_answers).
 
         An empty text is an empty set; null is missing.
         """
+        separator, truncate = source.reading.separator, source.reading.truncate
         if not separator:
             raise ParameterError(
                 "separator is empty: give what stands between two answers, such as ;"
@@ -156,7 +155,6 @@ class AnswerSets(question.Shares):
             columns.Fault(f"of more than max_answers = {self.max_answers} answers", fewer),
             question=self,
             unless="sets of answers",
-            **reading,
         )
 
     def value_of_one(self, answer: Iterable[str | None]) -> NDArray[np.int32]:

@@ -13,7 +13,6 @@ from shuffledp.core import labels as spelt
 from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.lazy import pl
-from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers import registry
 from shuffledp.randomizers.base import CategoryRandomizer, error_at
 
@@ -96,9 +95,9 @@ class Categories(question.Shares):
             )
         return question.Shares.column(self, values, missing=missing)
 
-    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return a column of answers, checked."""
-        return answers(source, self.domain, **reading)
+        return answers(source, self.domain)
 
     def value_of_one(self, answer: object) -> NDArray[np.int32]:
         """Return the code of one user's answer, shape (1,)."""
@@ -120,11 +119,9 @@ class Coding(NamedTuple):
     fault: columns.Fault
 
 
-def coding(
-    source: tables.Source, listed: tuple[str, ...], *, missing: str, other: bool, where: str = ""
-) -> Coding:
+def coding(source: tables.Source, listed: tuple[str, ...], *, where: str = "") -> Coding:
     """Return the coding of a source of one column by listed answers, and perhaps two more."""
-    tables.require_missing(missing)
+    missing, other = source.reading.missing, source.reading.other
     extra = (OTHER_LABEL,) * other + (columns.MISSING_LABEL,) * (missing == "category")
     labels = listed + tuple(label for label in extra if label not in listed)
     # Recognised values: the answers, texts for "no answer", null or NaN, and all others.
@@ -151,27 +148,17 @@ def coding(
     )
 
 
-def answers(
-    source: tables.Source,
-    domain: tuple[str, ...] | None,
-    *,
-    report: Progress = no_progress,
-    missing: str = "error",
-    other: bool = False,
-) -> columns.Column:
+def answers(source: tables.Source, domain: tuple[str, ...] | None) -> columns.Column:
     """Check a column of single answers; codes in [0, k), int32. Without a domain, discover it."""
-    tables.require_missing(missing)  # before the list of answers is read
-    if other and domain is None:
+    if source.reading.other and domain is None:
         raise ParameterError("other=True needs a domain: pass domain=[...]")
-    listed = discovered(source, report) if domain is None else domain
-    code = coding(source, listed, missing=missing, other=other)
+    listed = discovered(source) if domain is None else domain
+    code = coding(source, listed)
     column = columns.survey(
         source,
         {"place": code.place},
         lambda batch: code.decode(batch["place"].to_numpy()),
         code.fault,
-        missing=missing,
-        report=report,
         question=None if domain is None else Categories(code.labels),
     )
     if domain is not None:
@@ -181,7 +168,7 @@ def answers(
     return replace(column, question=Categories(code.labels), cautions=cautions)
 
 
-def discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
+def discovered(source: tables.Source) -> tuple[str, ...]:
     """Return the distinct labels of a column in a fixed order, except texts for "no answer"."""
     found: set[str] = set()
     num_rows, missing = 0, source.missing_texts()
@@ -195,8 +182,8 @@ def discovered(source: tables.Source, report: Progress) -> tuple[str, ...]:
                 "list of answers: choose another column, or list the answers with domain=[...] and "
                 "put the rest into one with other=True"
             )
-        report("reading the answers", num_rows, None)
-    report("reading the answers", num_rows, num_rows)
+        source.report("reading the answers", num_rows, None)
+    source.report("reading the answers", num_rows, num_rows)
     return spelt.checked_domain(spelt.sorted_labels(found), source.where)
 
 

@@ -18,7 +18,6 @@ from shuffledp.collection.source import columns, single, tables
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, DomainError, ParameterError
-from shuffledp.core.progress import Progress, no_progress
 from shuffledp.core.reports import Counts
 from shuffledp.estimation.cross_tables import ColumnEstimates, Part, estimate_columns
 from shuffledp.estimation.frequencies import FrequencyEstimates
@@ -219,9 +218,9 @@ class Columns(question.Shares):
                 )
         return question.Shares.column(self, values, missing=missing)
 
-    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return columns of answers, checked; rows of codes, one for each part."""
-        return _read(source, dict(self.domains), self.pairs, **reading)
+        return _read(source, dict(self.domains), self.pairs)
 
     def value_of_one(self, answer: Any) -> NDArray[np.int64]:
         """Return the codes of one user's parts, shape (1, L).
@@ -353,16 +352,14 @@ class UnlistedColumns:
     def __post_init__(self) -> None:
         _require_different(self.table_columns)
 
-    def read(
-        self, source: tables.Source, *, report: Progress = no_progress, **reading: Any
-    ) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return columns of answers, checked for the question with the lists that were found."""
         listed = {
-            name: categories.discovered(replace(source, names=(name,)), report)
+            name: categories.discovered(replace(source, names=(name,)))
             for name in self.table_columns
         }
         pairs = _checked_pairs(listed, self.pairs)
-        column = _read(source, listed, pairs, report=report, **reading)
+        column = _read(source, listed, pairs)
         caution = categories.WAS_READ.format("lists of answers were")
         return replace(column, cautions=(caution, *column.cautions))
 
@@ -396,16 +393,11 @@ def _read(
     source: tables.Source,
     listed: Mapping[str, tuple[str, ...]],
     pairs: tuple[tuple[str, str], ...],
-    *,
-    report: Progress = no_progress,
-    missing: str = "error",
-    other: bool = False,
 ) -> columns.Column:
     """Check columns of answers; rows of codes, int64, one for each part."""
-    how: Any = {"missing": missing, "other": other}
     coded = {
         name: categories.coding(
-            replace(source, names=(name,)), labels, where=f" of column {name!r}", **how
+            replace(source, names=(name,)), labels, where=f" of column {name!r}"
         )
         for name, labels in listed.items()
     }
@@ -422,8 +414,6 @@ def _read(
         {name: each.place for name, each in coded.items()},
         decode,
         *(each.fault for each in coded.values()),
-        missing=missing,
-        report=report,
         question=asked,
     )
 

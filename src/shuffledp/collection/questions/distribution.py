@@ -184,9 +184,9 @@ class Distribution(question.Shares):
                 "post-processing clip leaves shares that do not sum to 1: give norm-sub"
             )
 
-    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return a column of numbers, checked; their bins, int64."""
-        found = columns.numbers(source, self, **reading)
+        found = columns.numbers(source, self)
         blocks = found.blocks
         return replace(found, blocks=lambda: map(self._bins, blocks()))
 

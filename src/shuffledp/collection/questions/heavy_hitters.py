@@ -368,7 +368,7 @@ class HeavyHitters(question.Shares):
             discovery=Discovery.of(rounds, left=() if is_over else tuple(x.hex() for x in whole)),
         )
 
-    def read(self, source: tables.Source, *, other: bool = False, **reading: Any) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return a column of texts, checked; bytes of UTF-8, texts outside as one invalid byte."""
 
         def decode(batch: "pl.DataFrame") -> tuple[Any, ...]:
@@ -379,7 +379,7 @@ class HeavyHitters(question.Shares):
             outside = masks[0] | masks[1]
             kept = texts.fill_null("").cast(pl.Binary).zip_with(~outside, pl.Series([_OUTSIDE]))
             found = np.array(kept.to_list(), dtype=f"S{self.max_bytes}")
-            faults = (each.to_numpy() & (not other) for each in masks)
+            faults = (each.to_numpy() & (not source.reading.other) for each in masks)
             return (found, texts.is_null().to_numpy(), *faults)
 
         remedy = 'or pass other=True to count such texts as "other"'
@@ -394,7 +394,6 @@ class HeavyHitters(question.Shares):
             columns.Fault("with the character U+0000, which ends texts", f"remove it, {remedy}"),
             question=self,
             unless="texts",
-            **reading,
         )
 
     def value_of_one(self, answer: object) -> NDArray[np.bytes_]:

@@ -95,9 +95,9 @@ class Mean(question.Means):
         """Variance of values spread evenly over the range."""
         return (self.high - self.low) ** 2 / 12.0
 
-    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return a column of numbers, checked."""
-        return columns.numbers(source, self, **reading)
+        return columns.numbers(source, self)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's number, shape (1,)."""

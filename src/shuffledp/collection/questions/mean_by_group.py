@@ -155,17 +155,14 @@ class MeanByGroup(Mean):
         estimates: GroupMeanEstimates = replace(found, compare=self.compare)
         return estimates
 
-    def read(
-        self, source: tables.Source, *, missing: str = "error", **reading: Any
-    ) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return columns of groups and numbers, checked; codes and numbers, shape (m, 2)."""
-        tables.require_missing(missing, unless="numbers")
         by, number = (replace(source, names=(name,)) for name in source.names)
-        groups = coding(by, self.groups, missing=missing, other=False)
+        groups = coding(by, self.groups)
         what = f"whose group, in column {by.names[0]!r}, is {groups.fault.what}"
         fault = columns.Fault(what, "add it to domain=[...], or leave such rows out")
         groups = groups._replace(fault=fault)
-        return columns.numbers(number, self, groups=groups, missing=missing, **reading)
+        return columns.numbers(number, self, groups=groups)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return the code of one user's group and the number, shape (1, 2)."""

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.collection.source import tables
 from shuffledp.collection.source.columns import Column
-from shuffledp.collection.source.tables import Source, source_of_columns, source_of_values
 from shuffledp.core import labels as spelt
 from shuffledp.core.checks import require_open_unit, set_fields
 from shuffledp.core.dummies import DummyLaw
@@ -204,15 +204,19 @@ class Question(Protocol[Estimates_co]):
     def no_values(self) -> Any:
         """Values of no users, in the form for randomizers."""
 
-    def read(self, source: Source, **reading: Any) -> Column:
-        """Return columns of a table, checked, read by these options."""
+    def read(self, source: tables.Source) -> Column:
+        """Return columns of a table, checked."""
+
+    def source_of(self, values: Any) -> tables.Source:
+        """Return values in memory as columns."""
+        if names := self.table_columns:
+            return tables.source_of_columns(values, names)
+        return tables.source_of_values(getattr(self, "name", "values"), values)
 
     def column(self, values: Any, *, missing: str = "error") -> Column:
         """Return values in memory as a checked column; ``missing`` as for `run`."""
-        if names := self.table_columns:
-            return self.read(source_of_columns(values, names), missing=missing)
-        name = getattr(self, "name", "values")
-        return self.read(source_of_values(name, values), missing=missing)
+        reading = tables.Reading(missing=missing)
+        return self.read(replace(self.source_of(values), reading=reading))
 
     def value_of_one(self, answer: Any) -> Any:
         """Return one user's answer, on a device, as a checked block of one row."""

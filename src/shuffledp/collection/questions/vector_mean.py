@@ -95,13 +95,13 @@ class VectorMean(question.Means):
             registry.VECTOR_RANDOMIZERS, dimension=len(self.names), norm_bound=self.norm_bound
         )
 
-    def column(self, values: Any, *, missing: str = "error") -> columns.Column:
-        """Return vectors in memory as checked columns."""
-        return self.read(tables.source_of_vectors(values, self.names), missing=missing)
+    def source_of(self, values: Any) -> tables.Source:
+        """Return vectors in memory as columns."""
+        return tables.source_of_vectors(values, self.names)
 
-    def read(self, source: tables.Source, **reading: Any) -> columns.Column:
+    def read(self, source: tables.Source) -> columns.Column:
         """Return columns of vectors, checked."""
-        return columns.numbers(source, self, is_vector=True, **reading)
+        return columns.numbers(source, self, is_vector=True)
 
     def value_of_one(self, answer: Any) -> NDArray[np.float64]:
         """Return one user's vector, shape (1, d)."""

@@ -19,7 +19,6 @@ from shuffledp.core.checks import require_positive, set_fields
 from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, DomainError, ShuffledpError
 from shuffledp.core.lazy import pl
-from shuffledp.core.progress import Progress, no_progress
 from shuffledp.randomizers.number_randomizer import Span
 
 MISSING_LABEL = "missing"
@@ -58,8 +57,6 @@ def survey(
     read: "Mapping[str, pl.Expr]",
     decode: "Callable[[pl.DataFrame], tuple[Any, ...]]",
     *faults: Fault,
-    missing: str = "error",
-    report: Progress = no_progress,
     question: Any,
     unless: str = "",
 ) -> Column:
@@ -68,6 +65,7 @@ def survey(
     A batch of the ``read`` expressions is decoded to values for the randomizer, a mask of missing
     ones, and a mask for each fault. ``unless`` names values for which missing is not a category.
     """
+    missing, report = source.reading.missing, source.report
     tables.require_missing(missing, unless=unless)
     weights: list[NDArray[np.float64]] = []
 
@@ -164,15 +162,13 @@ def numbers(
     question: Any,
     *,
     is_vector: bool = False,
-    clip: bool = False,
     groups: Any = None,
-    **reading: Any,
 ) -> Column:
     """Check columns of numbers within a question's limits; shape (m,) or, of vectors, (m, d).
 
     With the coding of a column of groups: the code and the number of each user, shape (m, 2).
     """
-    limits: Limits = question.limits
+    limits, clip = question.limits, source.reading.clip
     read = {str(place): each for place, each in enumerate(source.numbers())}
     extra = {} if groups is None else {"group": groups.place}
 
@@ -206,7 +202,6 @@ def numbers(
         *([] if groups is None else [groups.fault]),
         question=question,
         unless="numbers",
-        **reading,
     )
 
 

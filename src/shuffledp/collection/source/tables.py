@@ -29,6 +29,7 @@ from shuffledp.core.display import value_note
 from shuffledp.core.errors import DataError, EmptyRowsWarning, ParameterError
 from shuffledp.core.files import require_file
 from shuffledp.core.lazy import pl
+from shuffledp.core.progress import Progress, no_progress
 
 BLOCK_ROWS = 1 << 18
 """Rows of a block: fixed, so that a seeded simulation does not depend on the storage of a file."""
@@ -60,9 +61,23 @@ def require_missing(missing: str, *, unless: str = "") -> None:
 
 
 # ---------------------------------------------------------------- sources
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Treatment of values that are missing or do not fit; `open_column` documents each option."""
+
+    missing: str = "error"
+    other: bool = False
+    clip: bool = False
+    separator: str = ";"
+    truncate: bool = False
+
+    def __post_init__(self) -> None:
+        require_missing(self.missing)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Columns before their first pass: a lazy frame, and names for messages."""
+    """Columns before their first pass: a lazy frame, names for messages, and the way of reading."""
 
     frame: "pl.LazyFrame"
     names: tuple[str, ...]
@@ -72,6 +87,8 @@ class Source:
     declared: tuple[str, ...] = ()  # further texts for "no answer"
     weight: str | None = None  # a column of public weights, one a row
     is_part: bool = False  # of more rows, so that it may be empty
+    reading: Reading = Reading()
+    report: Progress = no_progress
 
     @property
     def where(self) -> str:
