@@ -15,7 +15,6 @@ from shuffledp.collection.questions import KINDS
 from shuffledp.collection.questions.categories import answers
 from shuffledp.collection.questions.question import Question, Shares, candidates_of
 from shuffledp.randomizers import RANDOMIZERS
-from shuffledp.randomizers.base import error_at
 from shuffledp.report.explain import read_record
 from shuffledp.report.wording import WORDS
 
@@ -44,9 +43,6 @@ class Stars(Shares):
 
     def candidates(self):
         return candidates_of(RANDOMIZERS, domain_size=self.most)
-
-    def expected_error(self, randomizer, num_users):
-        return error_at(randomizer, num_users, 1.0 / self.most)
 
     def read(self, source):
         return replace(answers(source, self.labels), question=self)

@@ -14,7 +14,6 @@ from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DataError, DomainError, ParameterError
 from shuffledp.core.lazy import pl
 from shuffledp.randomizers import answer_sets
-from shuffledp.randomizers.base import error_at
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -80,12 +79,6 @@ class AnswerSets(question.Shares):
     def expected_for(self) -> str:
         """Case in which the expected error holds."""
         return f"for an answer that one user in {len(self.domain)} gives"
-
-    def expected_error(
-        self, randomizer: answer_sets.SetRandomizer, num_users: int, dummies: question.Laws = ()
-    ) -> float:
-        """Return the standard error of a share, for an answer that one user in k has."""
-        return error_at(randomizer, num_users, 1.0 / len(self.domain), dummies)
 
     worst_error = question.Shares.frequent_error
 

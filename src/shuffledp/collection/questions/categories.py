@@ -14,7 +14,7 @@ from shuffledp.core.checks import set_fields
 from shuffledp.core.errors import DomainError, ParameterError
 from shuffledp.core.lazy import pl
 from shuffledp.randomizers import registry
-from shuffledp.randomizers.base import CategoryRandomizer, error_at
+from shuffledp.randomizers.base import CategoryRandomizer
 
 MAX_DISCOVERED = 10_000
 """Largest number of distinct values of a list of answers; more are identifiers or numbers."""
@@ -52,7 +52,6 @@ class Categories(question.Shares):
     kind: ClassVar[str] = "frequencies"
     listed: ClassVar[str] = "domain"
     checked_by: ClassVar[tuple[str, ...]] = ("domain",)
-    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     central_sensitivity: ClassVar[float] = 2.0  # replacing one answer changes two counts by one
     has_one_label: ClassVar[bool] = True
     no_values: ClassVar[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
@@ -75,16 +74,6 @@ class Categories(question.Shares):
         """Return k-ary randomized response: a dummy is a report of one of the answers."""
         make = registry.RANDOMIZERS[DUMMIES_GO_WITH]
         return question.candidates_of({DUMMIES_GO_WITH: make}, domain_size=len(self.domain))
-
-    def expected_error(
-        self, randomizer: CategoryRandomizer, num_users: int, dummies: question.Laws = ()
-    ) -> float:
-        """Return the standard error of a frequency, root mean square over the answers.
-
-        The variance is linear in the frequency and frequencies sum to one, so this mean is the
-        variance at 1/k, whatever the data.
-        """
-        return error_at(randomizer, num_users, 1.0 / randomizer.domain_size, dummies)
 
     def column(self, values: Iterable[object], *, missing: str = "error") -> columns.Column:
         """Return answers in memory as a checked column."""

@@ -67,7 +67,6 @@ class Columns(question.Shares):
 
     kind: ClassVar[str] = "columns"
     checked_by: ClassVar[tuple[str, ...]] = ("domains", "pairs")
-    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     expected_for: ClassVar[str] = "root mean square over all bins"
 
     domains: tuple[tuple[str, tuple[str, ...]], ...]

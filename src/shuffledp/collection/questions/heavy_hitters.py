@@ -88,7 +88,6 @@ class HeavyHitters(question.Shares):
     stated: ClassVar[tuple[str, ...]] = ("max_bytes", "most", "bits")
     listed: ClassVar[str] = "found"  # none before the collection
     checked_by: ClassVar[tuple[str, ...]] = ("max_bytes",)
-    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
     has_rounds: ClassVar[bool] = True
     central_sensitivity: ClassVar[float] = 2.0  # replacing one text changes two counts by one
     no_values: ClassVar[NDArray[np.bytes_]] = np.empty(0, dtype=np.bytes_)

@@ -289,6 +289,8 @@ class Shares(Question[FrequencyEstimates]):
 
     __slots__ = ()
 
+    reads: ClassVar[tuple[str, ...]] = ("missing", "other")
+
     #: Above this a 95 % interval is wider than [0, 1], and says nothing.
     useless_error: ClassVar[float] = 0.25
 
@@ -296,6 +298,14 @@ class Shares(Question[FrequencyEstimates]):
     def expected_spread(self) -> float:
         """Variance of one user's indicator of an answer, if one user in k gives that answer."""
         return (len(self.labels) - 1.0) / len(self.labels) ** 2
+
+    def expected_error(self, randomizer: Any, num_users: int, dummies: Laws = ()) -> float:
+        """Return the standard error of a share of 1/k, for k labels.
+
+        If each user has one of them, that is the root mean square over all, whatever the data: the
+        variance is linear in the share, and shares sum to one.
+        """
+        return error_at(randomizer, num_users, 1.0 / len(self.labels), dummies)
 
     def frequent_error(
         self, randomizer: Any, num_users: int, frequency: float | None = None, dummies: Laws = ()
