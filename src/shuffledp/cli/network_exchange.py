@@ -348,31 +348,26 @@ def collect(
         require_non_negative("wait", wait)
     from shuffledp.collection.leakage import json_of_run
     from shuffledp.collection.questions.question import EstimateOptions
-    from shuffledp.peers.collecting import (
-        FetchedStore,
-        collection_result,
-        fetch,
-        fetched_facts,
-        read_key,
-        read_terms,
-    )
+    from shuffledp.peers import collecting
 
-    read = read_terms(terms)
-    keys = read_key(key, read)
+    read = collecting.read_terms(terms)
+    keys = collecting.read_key(key, read)
     edges = _graph_of(read, graph)
     with (
         console.new_folder(out, overwrite=overwrite) as folder,
         _relay_of(read, edges, url) as client,
         # Fetched reports are kept beside the key that opens them.
-        FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
+        collecting.FetchedStore(key.with_name(f"{key.name}.fetched"), read) as store,
         console.progress_bar() as on_progress,
     ):
-        fetched = fetch(read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress)
+        fetched = collecting.fetch(
+            read, keys, client, store=store, wait_seconds=wait, on_progress=on_progress
+        )
         how: dict[str, Any] = {"options": EstimateOptions(confidence=given["confidence"])}
         how |= shared.taken(given, "delta", "num_dishonest")
         how |= {"graph_name": graph.name, "on_progress": on_progress}
-        result = collection_result(read, edges, fetched, **how)
-        facts, findings = fetched_facts(read, fetched), json_of_run(result)
+        result = collecting.collection_result(read, edges, fetched, **how)
+        facts, findings = collecting.fetched_facts(read, fetched), json_of_run(result)
         write_results(result, folder, parameters={"graph": str(graph), **facts}, findings=findings)
     console.print_warnings(result.warnings)
     if fetched.not_forgotten:

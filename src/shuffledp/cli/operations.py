@@ -195,17 +195,12 @@ def next_round(
     """
     require_service()
     from shuffledp.deploy.database import bytes_of
-    from shuffledp.deploy.servers.settings import (
-        codes_of,
-        folder_of,
-        read_task,
-        signing_key,
-        write_task,
-    )
+    from shuffledp.deploy.servers import settings
 
-    folder = folder_of(folder)
+    folder = settings.folder_of(folder)
     given = {name: each for name, each in changed.items() if each is not None}
-    last, operator = read_task(folder / "task.bin"), signing_key(folder / "operator.key")
+    last = settings.read_task(folder / "task.bin")
+    operator = settings.signing_key(folder / "operator.key")
     if out.exists():
         raise click.UsageError(f"{out} exists: choose another --out")
     try:
@@ -216,7 +211,7 @@ def next_round(
         ) from None
     made: sdp.deploy.Task = last.after(record, start=int(time.time()), **given)
     made.check()
-    admitted = [] if codes is None else codes_of(codes)
+    admitted = [] if codes is None else settings.codes_of(codes)
     listen = (shuffler, analyzer)
-    write_task(out, made, operator, listen=listen, grace_seconds=grace, codes=admitted)
+    settings.write_task(out, made, operator, listen=listen, grace_seconds=grace, codes=admitted)
     say_task(made, out / "task.bin")

@@ -39,14 +39,7 @@ from shuffledp.core.profile import (
     rounded_atoms,
 )
 from shuffledp.core.reports import Counts, Reports
-from shuffledp.estimation.distributions import (
-    DistributionEstimates,
-    NodeLaw,
-    RangeErrors,
-    Tree,
-    inner_edges,
-    level_codes,
-)
+from shuffledp.estimation import distributions
 from shuffledp.estimation.frequencies import (
     FrequencyEstimates,
     estimate_frequencies,
@@ -501,15 +494,17 @@ class Levels(Parts):
 
     def _checked(self, values: Any) -> NDArray[Any]:
         """Return the node of each level above each bin, of bins of shape (n,)."""
-        return level_codes(checks.require_codes(values, self.sizes[-1]), self.sizes)
+        return distributions.level_codes(checks.require_codes(values, self.sizes[-1]), self.sizes)
 
-    def node_law(self, part: int, num_reports: float, dummies: Iterable[DummyLaw] = ()) -> NodeLaw:
+    def node_law(
+        self, part: int, num_reports: float, dummies: Iterable[DummyLaw] = ()
+    ) -> distributions.NodeLaw:
         """Return the noise of the shares of a level's nodes, from the reports about it."""
         p, q = self.levels[part].support_probabilities
         gain = p - q
         known = 0.0 if self.is_sampled else gain  # each user's answer is fixed
         added = sum(law.variance for law in dummies) / num_reports**2
-        return NodeLaw(
+        return distributions.NodeLaw(
             base=max(q / num_reports + added, _NO_VARIANCE) / gain**2,
             slope=(1.0 - known) / (num_reports * gain),
             sampling=1.0 / num_reports if self.is_sampled else 0.0,
@@ -528,13 +523,13 @@ class Levels(Parts):
         return law.base + law.slope * share
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> distributions.Tree:
         """The tree with the variances of local noise for values that are evenly spread.
 
         They depend on the law alone, and so does the largest change by a user.
         """
         each = (float(self.node_variances(i, 1.0, 1.0 / k)) for i, k in enumerate(self.sizes))
-        return Tree(self.sizes, tuple(each))
+        return distributions.Tree(self.sizes, tuple(each))
 
     def expected_variance(
         self, edges: Integers, num_users: int, dummies: Sequence[DummyLaw] = ()
@@ -588,13 +583,13 @@ class Levels(Parts):
 
     def _estimated(
         self, counts: Sequence[Counts], num_users: int, confidence: float, *, simultaneous: bool
-    ) -> DistributionEstimates:
+    ) -> distributions.DistributionEstimates:
         """Return estimates over the bins, fitted to the counts of each level."""
         found = self._frequencies(counts)  # refuses reports that say nothing
         bins = self.tree.fit(found)
         # One more user, spread evenly, so that a range without users has a distribution.
         shares = np.maximum(bins, 0.0) + 1.0 / (num_users * bins.size)
-        errors = RangeErrors(
+        errors = distributions.RangeErrors(
             tree=self.tree,
             nodes=tuple(
                 self.node_law(part, each.num_reports, each.dummies)
@@ -605,7 +600,7 @@ class Levels(Parts):
             sampling=0.0 if self.is_sampled else 1.0 / num_users,
         )
         all_of: Any = {"num_users": num_users, "confidence": confidence}
-        return DistributionEstimates.of(errors, simultaneous=simultaneous, **all_of)
+        return distributions.DistributionEstimates.of(errors, simultaneous=simultaneous, **all_of)
 
 
 def _edges_of(shares: Floats) -> Floats:
@@ -658,6 +653,6 @@ class AllLevels(Levels, AllParts):
         Another value moves two counts of each level by one, so that their noise has the variance
         2 L / mu^2; root mean square over the edges.
         """
-        edges, number = inner_edges(self.sizes[-1]), len(self.sizes)
+        edges, number = distributions.inner_edges(self.sizes[-1]), len(self.sizes)
         variance = self.tree.variance(np.zeros_like(edges), edges, (2.0 * number,) * number)
         return math.sqrt(float(variance.mean()))
