@@ -14,21 +14,22 @@ import pytest
 from oracles.fullest_bin import exact_maximum_load, maximum_load
 from oracles.partitions import maximum_load_by_partitions
 from shuffledp.leakage.counts.fullest_bin import (
-    characteristic_tails,
-    excess_by,
+    alike_bins,
+    by_contour,
+    by_recurrence,
+    excess_over,
     maximum_load_excess,
-    recurrence_tails,
     uneven_maximum,
 )
 
 SIZES = [(10**3, 5), (10**6, 5), (10**9, 5), (10**5, 1000), (10**9, 10**4)]
 BOTH = [
-    (10**6, 5, recurrence_tails),
-    (10**9, 5, recurrence_tails),
-    (10**3, 5, characteristic_tails),
-    (10**6, 5, characteristic_tails),
-    (10**5, 1000, characteristic_tails),
-    (10**9, 10**4, characteristic_tails),
+    (10**6, 5, by_recurrence),
+    (10**9, 5, by_recurrence),
+    (10**3, 5, by_contour),
+    (10**6, 5, by_contour),
+    (10**5, 1000, by_contour),
+    (10**9, 10**4, by_contour),
 ]
 SMALL = [(60, 3), (100, 5), (60, 10)]  # 331, 46 262 and 195 491 partitions
 
@@ -53,8 +54,9 @@ def test_automatic(benchmark, balls, bins):
 @pytest.mark.parametrize(("balls", "bins", "tails"), BOTH)
 def test_method(benchmark, balls, bins, tails):
     benchmark.group = f"maximum load of {balls} in {bins}"
-    excess_by(tails, balls, bins)
-    benchmark.pedantic(excess_by, (tails, balls, bins), rounds=3, iterations=1)
+    asked = Fraction(balls, bins), alike_bins(balls, bins, Fraction(1, bins)), tails
+    excess_over(*asked)
+    benchmark.pedantic(excess_over, asked, rounds=3, iterations=1)
 
 
 @pytest.mark.parametrize(("balls", "bins"), SMALL)

@@ -21,8 +21,9 @@ from shuffledp.leakage.any_shuffler import (
 from shuffledp.leakage.counts.blanket import blanket_vulnerability_upper
 from shuffledp.leakage.counts.coarse_lattice import coarse_vulnerability
 from shuffledp.leakage.counts.fullest_bin import (
-    characteristic_tails,
-    excess_by,
+    alike_bins,
+    by_contour,
+    excess_over,
     maximum_load_excess,
 )
 from shuffledp.leakage.counts.others import Response
@@ -152,7 +153,11 @@ def test_the_fullest_bin(num_balls, num_bins):
     assert Fraction(ends.lower) <= excess <= Fraction(ends.upper)
     assert ends.upper - ends.lower <= 1e-11 * float(excess)
     if num_balls > 1:
-        ends = excess_by(characteristic_tails, num_balls, num_bins)
+        ends = excess_over(
+            Fraction(num_balls, num_bins),
+            alike_bins(num_balls, num_bins, Fraction(1, num_bins)),
+            by_contour,
+        )
         assert Fraction(ends.lower) <= excess <= Fraction(ends.upper)
         assert ends.upper - ends.lower <= 1e-10 * float(excess)
 

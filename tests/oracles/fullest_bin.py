@@ -68,14 +68,20 @@ def by_convolution(balls, law):
     masses = [stats.poisson.pmf(counts, balls * chance) for chance in law]
     rest = max(1.0 - math.fsum(law), 0.0)
     elsewhere = stats.poisson.pmf(counts, balls * rest) if rest > 1e-12 else np.eye(1, balls + 1)[0]
-    whole = stats.poisson.pmf(balls, balls)
-    total = 0.0
-    for load in range(balls):
+
+    def all_balls(load):
         inside = elsewhere
         for mass in masses:
             inside = np.convolve(inside, np.where(counts <= load, mass, 0.0))[: balls + 1]
-        total += 1.0 - inside[balls] / whole
-        if inside[balls] / whole > 1.0 - 1e-13:
+        return inside[balls]
+
+    # By the same convolutions, so that errors of the masses cancel.
+    whole = all_balls(balls)
+    total = 0.0
+    for load in range(balls):
+        share = all_balls(load) / whole
+        total += 1.0 - share
+        if share > 1.0 - 1e-13:
             break
     return total
 

@@ -50,7 +50,7 @@ from shuffledp.leakage.channel import checked_prior, float_channel
 from shuffledp.leakage.counts import blanket
 from shuffledp.leakage.counts import others as laws
 from shuffledp.leakage.counts.coarse_lattice import coarse_vulnerability
-from shuffledp.leakage.counts.fullest_bin import excess_share
+from shuffledp.leakage.counts.fullest_bin import alike_excess, excess_share
 from shuffledp.leakage.counts.others import Coins, Kind, Response
 from shuffledp.leakage.uninformed import exchangeable_vulnerability
 
@@ -290,7 +290,7 @@ def concentrated_lower(num_users: int, response: Response) -> float:
     """
     found = None
     if 0 < response.answer < response.truth and response.domain_size > 2:
-        found = blanket.noise_load_excess(num_users, response.domain_size - 1, response.answer)
+        found = alike_excess(num_users, response.domain_size - 1, response.answer)
     if found is None:
         return 0.0
     share = found.lower / (num_users * float(response.answer))

@@ -16,10 +16,9 @@ from shuffledp.leakage.counts import blanket as blanket_vulnerability
 from shuffledp.leakage.counts.blanket import (
     blanket_vulnerability_upper,
     channel_blanket_upper,
-    noise_load_excess,
 )
 from shuffledp.leakage.counts.count_kernels import group_waves
-from shuffledp.leakage.counts.fullest_bin import excess_share, maximum_load_excess
+from shuffledp.leakage.counts.fullest_bin import alike_excess, excess_share, maximum_load_excess
 
 
 def parts(total, size):
@@ -45,7 +44,7 @@ def listed(balls, bins, chance):
 def test_against_the_mean_over_how_many_are_in_bins(balls, bins):
     """Means of the excess at two ends of a narrow range of numbers of balls."""
     chance = Fraction(1, 2 * bins)
-    found = noise_load_excess(balls, bins, chance)
+    found = alike_excess(balls, bins, chance)
     spread = 9 * math.isqrt(balls // 4)
     low = maximum_load_excess(balls // 2 - spread, bins).lower
     high = maximum_load_excess(balls // 2 + spread, bins).upper
@@ -55,7 +54,7 @@ def test_against_the_mean_over_how_many_are_in_bins(balls, bins):
 
 def test_everything_in_bins():
     for balls, bins in ((50, 4), (3000, 3)):
-        found = noise_load_excess(balls, bins, Fraction(1, bins))
+        found = alike_excess(balls, bins, Fraction(1, bins))
         other = maximum_load_excess(balls, bins)
         assert found.lower <= other.upper
         assert other.lower <= found.upper
@@ -169,7 +168,7 @@ def test_shares_of_the_fullest_bin():
 
 def test_ranges_are_above_what_is_exact(monkeypatch):
     exact = [blanket_vulnerability_upper(n, 3, 0.6) for n in (1, 5, 30, 3000)]
-    monkeypatch.setattr(blanket_vulnerability, "noise_load_excess", lambda *_: None)
+    monkeypatch.setattr(blanket_vulnerability, "alike_excess", lambda *_: None)
     blanket_vulnerability._uniform_upper.cache_clear()
     ranged = [blanket_vulnerability_upper(n, 3, 0.6) for n in (1, 5, 30, 3000)]
     blanket_vulnerability._uniform_upper.cache_clear()
@@ -197,7 +196,7 @@ def test_against_fractions():
         [(1, "1/5"), (2, "1/4"), (2, "1/3"), (3, "1/10"), (4, "1/5"), (3, "1/1000")],
     ):
         exact = listed(balls, bins, Fraction(chance))
-        found = noise_load_excess(balls, bins, Fraction(chance))
+        found = alike_excess(balls, bins, Fraction(chance))
         assert Fraction(found.lower) <= exact <= Fraction(found.upper)
         assert found.upper - found.lower < 1e-11
 
@@ -207,7 +206,7 @@ def test_against_fractions():
 )
 def test_against_all_loads(balls, bins, chance):
     share = float(Fraction(chance))
-    found = noise_load_excess(balls, bins, Fraction(chance))
+    found = alike_excess(balls, bins, Fraction(chance))
     other = by_convolution(balls, [share] * bins) - balls * share
     assert found.lower <= other + 1e-8
     assert other - 1e-8 <= found.upper
@@ -215,4 +214,4 @@ def test_against_all_loads(balls, bins, chance):
 
 
 def test_too_long():
-    assert noise_load_excess(10**9, 4, Fraction(1, 4)) is None
+    assert alike_excess(10**9, 4, Fraction(1, 4) - Fraction(1, 10**12)) is None

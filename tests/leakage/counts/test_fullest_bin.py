@@ -28,26 +28,31 @@ from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import OutOfRegimeError, ParameterError
 from shuffledp.leakage.counts.count_kernels import confined, overflow_weight, poisson_masses
 from shuffledp.leakage.counts.fullest_bin import (
-    UnevenBins,
-    characteristic_tails,
+    Bins,
+    Window,
+    alike_bins,
+    by_contour,
+    by_recurrence,
     contour_angles,
     contour_period,
-    excess_by,
-    in_bins,
+    excess_over,
     largest_mass,
     lattice_rule,
-    least_load,
-    load_window,
     log_sum_mass,
     maximum_load_excess,
-    num_panels,
-    recurrence_tails,
     stride_rule,
-    uneven_angles,
     uneven_maximum,
 )
 
-BOTH = (recurrence_tails, characteristic_tails)
+BOTH = (by_recurrence, by_contour)
+
+
+def even(balls, bins):
+    return alike_bins(balls, bins, Fraction(1, bins))
+
+
+def excess_by(tails, balls, bins):
+    return excess_over(Fraction(balls, bins), even(balls, bins), tails)
 
 
 exactly = functools.cache(exact_maximum_load)
@@ -80,7 +85,7 @@ def test_against_fractions(balls, bins):
     excess = exact - Fraction(balls, bins)
     enclosures = [maximum_load_excess(balls, bins)]
     if balls > 1:  # two bins by the characteristic function too
-        enclosures.append(excess_by(characteristic_tails, balls, bins))
+        enclosures.append(excess_by(by_contour, balls, bins))
     for found in enclosures:
         assert contains(found, excess)
         assert abs(middle(found) - excess) <= Fraction(1e-12) * excess
@@ -127,7 +132,7 @@ def test_two_bins(balls):
         exact = balls * mpmath.exp(log_choose - balls * mpmath.log(2))
     enclosures = [maximum_load_excess(balls, 2)]
     if balls > 10**4:
-        enclosures.append(excess_by(recurrence_tails, balls, 2))
+        enclosures.append(excess_by(by_recurrence, balls, 2))
     for found in enclosures:
         assert found.lower <= exact <= found.upper
         assert width(found) <= 1e-11
@@ -151,10 +156,10 @@ def test_precision(balls, bins):
 @pytest.mark.parametrize(("balls", "bins"), [(10**6, 30), (10**9, 10**4), (3 * 10**4, 4)])
 def test_few_loads_stand_for_all(balls, bins):
     # The truncation of the sum over loads is an estimate: here all loads are added up.
-    window = load_window(balls, bins)
+    window = even(balls, bins).window()
     loads = np.arange(window.first, window.last + 1)
     assert len(loads) > 700
-    tails, errors = characteristic_tails(balls, bins, loads)
+    tails, errors = by_contour(even(balls, bins), loads)
     total = (window.first * bins - balls) / bins + math.fsum(tails)
     found = maximum_load_excess(balls, bins)
     assert found.lower - errors.sum() <= total <= found.upper + errors.sum()
@@ -183,7 +188,7 @@ def test_monotone(balls, bins):
 @pytest.mark.parametrize(("balls", "bins"), [(7, 3), (60, 4), (12, 30)])
 def test_tails_add_up(balls, bins):
     least = -(-balls // bins)
-    tails, errors = characteristic_tails(balls, bins, np.arange(least, balls))
+    tails, errors = by_contour(even(balls, bins), np.arange(least, balls))
     exact = exact_maximum_load(balls, bins) - least
     total = sum(map(Fraction, tails.tolist()), Fraction(0))
     slack = sum(map(Fraction, errors.tolist()), Fraction(0))
@@ -252,35 +257,44 @@ def test_refuses_what_is_too_many(parts):
 
 @given(st.integers(1, 10**9), st.integers(2, 10**4))
 def test_window(balls, bins):
-    window = load_window(balls, bins)
-    assert least_load(balls, bins) <= window.first <= window.last <= balls
-    assert 0.0 <= window.beyond <= 1e-12 * max(1.0, math.sqrt(balls / bins))
+    least, first, last = even(balls, bins).window()
+    assert least == even(balls, bins).least == -(-balls // bins) <= first <= last <= balls
 
 
 @pytest.mark.parametrize(("balls", "bins"), [(5, 3), (40, 2), (1000, 10), (1000, 900), (10**5, 7)])
-def test_beyond_is_an_upper_bound(balls, bins):
-    window = load_window(balls, bins)
-    rest = range(window.last + 1, min(balls, window.last + 200))
+def test_few_loads_are_beyond_the_window(balls, bins):
+    last = even(balls, bins).window().last
+    rest = range(last + 1, min(balls, last + 200))
     union = bins * math.fsum(stats.binom.sf(load, balls, 1.0 / bins) for load in rest)
-    assert union <= window.beyond
+    assert union <= balls * math.exp(-48.0)
 
 
 @pytest.mark.parametrize(("balls", "bins"), [(10**5, 1000), (10**6, 10**4), (10**4, 300)])
 def test_below_is_negligible(balls, bins):
-    window = load_window(balls, bins)
-    assert window.first > least_load(balls, bins)
+    window = even(balls, bins).window()
+    assert window.first > window.least
     one = stats.binom.logcdf(window.first - 1, balls, 1.0 / bins)
     assert bins * one <= math.log(1e-18)
 
 
-def test_nothing_beyond_all_balls():
-    assert load_window(1, 5).beyond == 0.0
-    assert load_window(2, 5) == (1, 1, 0.0)
+@pytest.mark.parametrize(
+    ("means", "counts", "rest"),
+    [([300.0, 1700.0], [1, 1], 0.0), ([90.0, 100.0], [5, 3], 1250.0), ([10.0], [40], 1600.0)],
+)
+def test_the_maximum_is_hardly_below_the_least_load(means, counts, rest):
+    bins = Bins(2000, np.array(means), np.array(counts), rest)
+    least = bins.window().least
+    chances = stats.binom.logcdf(least - 1, 2000, np.array(means) / 2000)
+    assert bins.least < least < means[-1]
+    assert bins.counts @ chances <= -80.0
+    # A negative control: at larger loads it is not.
+    chances = stats.binom.logcdf(least + means[-1] // 20 + 3, 2000, np.array(means) / 2000)
+    assert bins.counts @ chances > -80.0
 
 
-def test_slowly_falling_bound():
-    # At the last load of two balls too many the ratio of two terms is no geometric one.
-    assert load_window(3, 2).beyond < 1.0
+def test_all_balls_may_meet():
+    assert even(1, 5).window() == (1, 1, 1)
+    assert even(2, 5).window() == (1, 1, 2)
 
 
 @pytest.mark.parametrize("size", [1, 2, 100, 256, 257, 600, 1000, 2303, 2304, 5000, 10**5])
@@ -322,15 +336,20 @@ def test_truncation_is_noticed():
     assert 1.0 < error <= truncation
 
 
-def test_more_bins_have_more_panels():
-    assert [num_panels(bins) for bins in (2, 3, 4, 6, 7, 1000)] == [2, 2, 3, 3, 5, 5]
+@pytest.mark.parametrize(("bins", "panels"), [(2, 2), (3, 2), (4, 3), (6, 3), (7, 5)])
+def test_more_bins_have_more_panels(bins, panels):
+    alike = Bins(10**5, np.array([10_000.0]), np.array([bins]))
+    few, many = (Window(0, 0, last).rule(alike) for last in (900, 1300))
+    assert few.nodes.size == lattice_rule(900, panels).nodes.size
+    # So have more loads.
+    assert many.nodes.size == lattice_rule(1300, 5).nodes.size
 
 
 @pytest.mark.parametrize("bins", [2, 3, 8, 60, 10_000])
 @pytest.mark.parametrize("balls", [2, 5, 33, 200])
 def test_against_whole_numbers(balls, bins):
     loads = np.arange(-(-balls // bins), balls)
-    tails, errors = characteristic_tails(balls, bins, loads)
+    tails, errors = by_contour(even(balls, bins), loads)
     for load, tail, error in zip(loads.tolist(), tails, errors, strict=True):
         exact = 1 - Fraction(num_ways(balls, bins, load), bins**balls)
         assert abs(Fraction(float(tail)) - exact) <= Fraction(float(error))
@@ -366,7 +385,7 @@ def test_aliases_are_negligible(balls):
 
 @pytest.mark.parametrize(("balls", "bins"), [(10**6, 16), (10**6, 1000), (10**4, 5)])
 def test_nodes_left_out_are_negligible(balls, bins):
-    angles, period = contour_angles(in_bins(balls, bins)), contour_period(balls)
+    angles, period = contour_angles(even(balls, bins), balls // bins), contour_period(balls)
     mean = balls / bins
     loads = np.arange(0, int(mean + 15 * math.sqrt(mean) + 60))
     masses = stats.poisson.pmf(loads, mean)
@@ -377,9 +396,9 @@ def test_nodes_left_out_are_negligible(balls, bins):
 
 
 def test_few_nodes_for_many_bins():
-    assert contour_angles(in_bins(10**9, 10**4)).size < 400
-    assert contour_angles(in_bins(10**9, 16)).size < 400
-    assert contour_angles(in_bins(100, 2)).size == (contour_period(100) + 1) // 2
+    assert contour_angles(even(10**9, 10**4), 0).size < 400
+    assert contour_angles(even(10**9, 16), 0).size < 400
+    assert contour_angles(even(100, 2), 0).size == (contour_period(100) + 1) // 2
 
 
 @pytest.mark.parametrize("mean", [0.1, 1.0, 2.5, 30.0, 1e6 + 0.5])
@@ -459,14 +478,14 @@ def test_large_numbers_against_multiprecision():
         for at in range(load, balls - load - 1, -1):
             inside += mass
             mass *= mpmath.mpf(at) / (balls - at + 1)
-        tails, errors = recurrence_tails(balls, 2, np.array([load]))
+        tails, errors = by_recurrence(even(balls, 2), np.array([load]))
         assert abs(float(tails[0]) - (1 - inside)) <= errors[0]
     assert errors[0] <= 1e-13
 
 
 def test_a_full_house():
     # n = k m: the multinomial probability that all loads are equal.
-    tails, errors = recurrence_tails(20_000, 2, np.array([10_000]))
+    tails, errors = by_recurrence(even(20_000, 2), np.array([10_000]))
     with mpmath.workdps(30):
         exact = mpmath.binomial(20_000, 10_000) / mpmath.mpf(2) ** 20_000
     assert abs(1.0 - float(tails[0]) - exact) <= errors[0] + 1e-16
@@ -530,8 +549,8 @@ def test_almost_uniform(balls, bins):
 
 
 def test_uneven_nodes_left_out_are_negligible():
-    bins = UnevenBins(10**5, 1e5 * np.array([0.3, 0.29, 0.0041]), np.array([1, 1, 100]), None)
-    angles, period = uneven_angles(bins, 29_000), contour_period(10**5)
+    bins = Bins(10**5, 1e5 * np.array([0.3, 0.29, 0.0041]), np.array([1, 1, 100]))
+    angles, period = contour_angles(bins, 29_000), contour_period(10**5)
     assert angles.size < 500
     limit = 2e-19 * math.exp(log_sum_mass(10**5))
     for load in (29_000, 29_800, 30_200):

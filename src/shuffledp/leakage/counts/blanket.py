@@ -8,17 +8,8 @@ V_S(m) being the share of m balls in the fullest of k bins. For any prior q it i
 times that; for any randomizer the blanket min_x R_xy takes the place of the uniform noise. V(m)
 does not rise with m, so the law of B may be cut into ranges that stand at their left ends. Proofs:
 docs/results/leakage.md.
-
-*The fullest of some bins where most balls may fall beside them.* n independent balls fall into
-each of b bins with chance r, and else into the rest: see `fullest_bin`.
-
-*Left out.* Below the first load, by negative association of the counts (Joag-Dev and Proschan
-1983), Pr[max <= m] <= Pr[h_1 <= m]^b, which Chernoff bounds by e^-80. Above the last one
-Bernstein's inequality and the union of all bins leave e^-48. With many loads only those of a
-`LatticeRule` are evaluated; its truncation is an estimate.
 """
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -30,58 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.numerics.enclosure import Enclosure, float_above, round_up
 from shuffledp.leakage.channel import Truth, checked_prior, float_channel
-from shuffledp.leakage.counts.fullest_bin import (
-    Setting,
-    bernstein_reach,
-    contour_angles,
-    contour_tails,
-    excess_share,
-    lattice_rule,
-)
+from shuffledp.leakage.counts.fullest_bin import alike_excess, excess_share
 from shuffledp.leakage.counts.others import MOST_USERS, Coins, Response, report_law, unshuffled
-
-_ULP = math.ulp(1.0)
-_LOG_BELOW = -80.0
-_LOG_ABOVE = -48.0
-
-# Most steps of the sums over nodes, about 0.7 s, and the cost of a load in steps.
-_MOST_STEPS = 2e8
-_STEPS_A_LOAD = 30.0
-
-# A panel of a lattice rule is some four deviations wide: loads begin ten below the mean, or at it.
-_NUM_PANELS = 5
-
-
-def noise_load_excess(balls: int, bins: int, chance: Fraction) -> Enclosure | None:
-    """Enclose E[max h_x] - n r for n balls of which each of b bins gets one with chance r.
-
-    b r is at most 1. To some 1e-12 of it; None where it would take above 0.7 s.
-    """
-    mean = float(balls * chance)
-    exact = Fraction(mean)
-    beside = balls - bins * exact
-    rest = float(max(beside, Fraction(0)))
-    setting = Setting(balls, bins, mean, rest, shift=float(beside - Fraction(rest)))
-    needed = math.log(bins + 1.0) + math.log(balls) - _LOG_ABOVE
-    last = max(min(math.ceil(mean + bernstein_reach(needed, mean)), balls), 1)
-    below = math.sqrt(-2.0 * _LOG_BELOW * mean / bins)
-    first = min(max(math.floor(mean - below), 0), last - 1)
-    rule = lattice_rule(last - first, _NUM_PANELS)
-    angles = contour_angles(setting)
-    counted = max(last - mean, 1.0)
-    if angles.size * (counted + _STEPS_A_LOAD * rule.nodes.size) > _MOST_STEPS:
-        return None
-    # The chance at the first load may be on the other side of a bend.
-    loads = np.append(first, first + 1 + rule.nodes)
-    tails, errors = contour_tails(setting, loads, last, angles)
-    error = float(errors.max())
-    total, slack = rule.total(tails[1:], error)
-    value = float(first - exact) + float(tails[0]) + total
-    # The law is for the rounded mean: balls whose bin differs.
-    slack += 4.0 * _ULP * (balls + abs(value)) + error
-    slack += math.exp(_LOG_ABOVE) + max(first, 1) * math.exp(_LOG_BELOW)
-    return Enclosure(max(value - slack, 0.0), value + slack)
-
 
 # Most outcomes with a range each; above, ranges begin where the law passes these.
 _MOST_SINGLE = 64
@@ -175,7 +116,7 @@ def _uniform_upper(num_users: int, response: Response) -> float:
         return round_up(1.0 / values, operations=1)
     if response.answer == 0:
         return 1.0
-    found = noise_load_excess(num_users, values, response.answer)
+    found = alike_excess(num_users, values, response.answer)
     if found is None:
         alone, others = 1.0 - 1.0 / values, Coins(num_users - 1, response.noise)
         excess = _mean_of_crowds(others, lambda size: excess_share(size, values).upper, alone)

@@ -7,9 +7,8 @@ chance is a smooth function of the load, and the polynomial through 48 of each p
 instead (`lattice_rule`).
 
 *Error budget.* Round-off and truncation of every chance times how much the sum amplifies it; loads
-left out above (Chernoff) and below (at most their number times the chance at the lowest load). All
-that is proved to first order in the round-off; truncation of the sum over loads is read off the
-decay of the Chebyshev coefficients, 16-fold.
+left out. All that is proved to first order in the round-off; truncation of the sum over loads is
+read off the decay of the Chebyshev coefficients, 16-fold.
 
 *The recurrence*, for many balls in few bins. Let P_j(s) be the probability that s balls in j bins
 leave no bin above m >= n/k. Ball s + 1 is the first to overfill a bin if it falls on one of exactly
@@ -22,25 +21,28 @@ G_1 = 1,
 Nothing cancels; where sigma = sqrt(n / k) is at least 64 the sum is taken by strides of at most
 sigma / 16. A level adds a relative 1e-14.
 
-*The contour integral*: loads as Poisson variables that must add up to n. n balls fall into b bins
-of mean ``mean`` each, and the others into a rest, whose load is ignored. Given that all counts
-add up to n, independent Poisson variables have their law, so Pr[max > m] is the integral over a
-period of the decrease of the product of their characteristic functions when each is cut at m, over
-Pr[Po(n) = n].
+*The contour integral*: loads as Poisson variables that must add up to n. n balls fall into bins of
+some means, and the others into a rest, whose load is ignored. Given that all counts add up to n,
+independent Poisson variables have their law, so Pr[max > m] is the integral over a period of the
+decrease of the product of their characteristic functions when each is cut at m, over Pr[Po(n) = n].
 
 *Trapezoids.* M equal nodes are too much by at most Pr[abs(Po(n) - n) >= M]: 1e-19 of Pr[Po(n) = n].
 *Nodes left out.* abs(phi_m(t)) <= max p / sin(t / 2); nodes beyond one where the product of these
 is below 1e-19 of what matters are left out: some hundred are left from 16 bins on, and some forty
 where there is a rest, whatever n. *Round-off.* First-order effects of an error of 1e-14 of each
-mass and phase are added up. Bins of several means (`uneven_tails`) are multiplied as they are, each
-factor right to 3e-14.
+mass and phase are added up.
+
+*Loads left out.* By negative association of the counts (Joag-Dev and Proschan 1983), Pr[max <= m]
+is at most the product of Pr[h_y <= m], which Chernoff bounds by e^-80 below the least load. Between
+that and the first one, loads are as likely exceeded as the first. Above the last one Chernoff's
+inequality and the union of all bins leave e^-48, of n balls.
 """
 
 import functools
 import itertools
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -59,9 +61,15 @@ _MASS_ERROR = 1e-14
 # Nodes of a block.
 _BLOCK = 256
 
-# Below e^-30 a characteristic function is negligible beside the round-off of its tail.
-_LOG_SMALL = -30.0
-_LARGEST_EXPONENT = 50.0
+# Below e^-60 the product without cuts is left out, in units of the error of a mass.
+_LOG_SMALL = -60.0
+_LEFT_OUT = math.exp(_LOG_SMALL) / _MASS_ERROR
+
+# The maximum is below the least load, or above the last one, with at most these chances; as many
+# bins are expected above the first one.
+_LOG_BELOW = -80.0
+_LOG_ABOVE = -48.0
+_EXPECTED_ABOVE = 46.0
 
 
 def bernstein_reach(exponent: float, variance: Any) -> Any:
@@ -90,177 +98,225 @@ def largest_mass(mean: float) -> float:
     return min(1.0, 1.0 / math.sqrt(2.0 * math.pi * (mean - 1.0))) if mean > 2.0 else 1.0
 
 
-class Setting(NamedTuple):
-    """n balls, b bins of mean ``mean``, a rest of mean ``rest``; ``shift`` is n less the means."""
+class Window(NamedTuple):
+    """Loads ``first`` to ``last`` matter, inclusive; the maximum is hardly below ``least``."""
+
+    least: int
+    first: int
+    last: int
+
+    def rule(self, bins: "Bins") -> "LatticeRule":
+        """Return the rule for the loads after the first."""
+        # From above the mean on ten deviations matter, and twice as many from below it.
+        is_wide = self.last - self.first > 12.0 * math.sqrt(float(bins.means.max()))
+        panels = 5 if is_wide or bins.number > 6 else 3 if bins.number > 3 else 2
+        return lattice_rule(max(self.last - self.first, 1), panels)
+
+
+class Bins(NamedTuple):
+    """n balls, ``counts`` bins of each mean, and a rest; ``shift`` is n less all means."""
 
     balls: int
-    bins: int
-    mean: float
-    rest: float
-    shift: float
+    means: Floats
+    counts: Integers
+    rest: float = 0.0
+    shift: float = 0.0
+
+    @property
+    def number(self) -> int:
+        """Number of bins."""
+        return int(self.counts.sum())
+
+    @property
+    def are_all_alike(self) -> bool:
+        """True if there are no others: one mean, and no rest."""
+        return self.rest == 0.0 and self.counts.size == 1
+
+    @property
+    def least(self) -> int:
+        """The least possible maximum load: n over the bins rounded up, where there is no rest."""
+        return 0 if self.rest > 0.0 else -(-self.balls // self.number)
+
+    def exponents(self, load: int) -> Floats:
+        """Return n times the relative entropies of load / n to the chances, rounded down."""
+        excess, rest = load - self.means, np.maximum(self.balls - self.means, _ULP)
+        inside = load * np.log1p(excess / self.means) if load > 0 else 0.0 * excess
+        outside = (self.balls - load) * np.log1p(np.maximum(-excess / rest, _ULP - 1.0))
+        rounding = 1e-12 * (np.abs(inside) + np.abs(outside))
+        exponents: Floats = np.maximum(inside + outside - rounding, 0.0)
+        return exponents
+
+    @property
+    def lasts(self) -> Integers:
+        """Loads that bins of each mean hardly ever exceed, by Bernstein's inequality."""
+        rare = math.log(self.number + 1.0) + math.log(self.balls) - _LOG_ABOVE
+        above = np.ceil(self.means + bernstein_reach(rare, self.means))
+        lasts: Integers = np.clip(above, 1, self.balls).astype(np.int64)
+        return lasts
+
+    def window(self) -> Window:
+        """Return the loads that matter to the maximum."""
+
+        def may_be_most(load: int) -> bool:
+            # Counts are negatively associated: at most, chances to stay below are multiplied.
+            exponents = np.where(self.means > load, self.counts * self.exponents(load), 0.0)
+            return float(exponents.sum()) < -_LOG_BELOW
+
+        def is_rare(load: int) -> bool:
+            above = self.exponents(load + 1) * (self.means < load + 1)
+            return float(self.counts @ np.exp(-above)) <= math.exp(_LOG_ABOVE)
+
+        def is_often_above(load: int) -> bool:
+            # About Pr[Po(mean) > load + 1]; where the window begins is a matter of speed alone.
+            deviances = (load + 1.5) * np.log((load + 1.5) / self.means) - (load + 1.5 - self.means)
+            chances = [0.5 * math.erfc(math.sqrt(max(each, 0.0))) for each in deviances.tolist()]
+            return float(self.counts @ chances) < _EXPECTED_ABOVE
+
+        least = self.least
+        if not self.are_all_alike:
+            mean = range(math.floor(float(self.means.max())) + 1)
+            least = max(bisect_left(mean, True, key=may_be_most), least)
+        most = max(int(self.lasts.max()), least)
+        last = least + bisect_left(range(least, most), True, key=is_rare)
+        first = least + bisect_left(range(least, last), True, key=is_often_above)
+        return Window(least, first, last)
 
 
-def contour_angles(setting: Setting) -> Floats:
-    """Return the nodes that matter, from 0 up."""
-    height = math.log(largest_mass(setting.mean))
-
-    def log_size(sine: float) -> float:
-        size = setting.bins * min(height - math.log(sine), 0.0)
-        size -= 2.0 * setting.rest * sine * sine
-        return max(size, -2.0 * setting.balls * sine * sine)
-
-    return _angles(setting.balls, log_size)
+def alike_bins(balls: int, bins: int, chance: Fraction) -> Bins:
+    """Return bins that each get a ball with this chance, at most 1 / bins."""
+    mean = float(balls * chance)
+    beside = balls - bins * Fraction(mean)
+    rest = float(max(beside, Fraction(0))) if bins * chance < 1 else 0.0
+    return Bins(balls, np.array([mean]), np.array([bins]), rest, float(beside - Fraction(rest)))
 
 
-def _angles(balls: int, log_size: Callable[[float], float]) -> Floats:
-    """Return the nodes whose terms, of falling log size in sin(t / 2), are not negligible."""
-    period = contour_period(balls)
-    limit = _LOG_NEGLIGIBLE + log_sum_mass(balls)
-    count = 1 + bisect_left(
-        range(1, (period + 1) // 2),
-        True,
-        key=lambda node: log_size(math.sin(math.pi * node / period)) <= limit,
-    )
+def contour_angles(bins: Bins, first: int) -> Floats:
+    """Return the nodes that matter where loads are cut at ``first`` or above, from 0 up."""
+    period, limit = contour_period(bins.balls), _LOG_NEGLIGIBLE + log_sum_mass(bins.balls)
+    heights = np.log([largest_mass(mean) for mean in bins.means.tolist()])
+    # Mass cut off from bins of far smaller means, by Bernstein: their functions are nearly free.
+    gaps = np.maximum(first + 1.0 - bins.means, 0.0)
+    cut = -0.5 * gaps * gaps / (bins.means + gaps / 3.0)
+
+    def is_negligible(node: int) -> bool:
+        sine = math.sin(math.pi * node / period)
+        free = np.logaddexp(-2.0 * bins.means * sine * sine, cut)
+        sizes = np.minimum(np.minimum(heights - math.log(sine), free), 0.0)
+        size = float(bins.counts @ sizes) - 2.0 * bins.rest * sine * sine
+        return max(size, -2.0 * bins.balls * sine * sine) <= limit
+
+    count = 1 + bisect_left(range(1, (period + 1) // 2), True, key=is_negligible)
     return np.arange(count, dtype=np.float64) * np.float64(2.0 * math.pi / period)
 
 
-def contour_tails(
-    setting: Setting, loads: Integers, last: int, angles: Floats
-) -> tuple[Floats, Floats]:
-    """Return Pr[max > load], and bounds of the errors."""
+def contour_tails(bins: Bins, loads: Integers, angles: Floats) -> tuple[Floats, Floats]:
+    """Return Pr[max > load] for ascending loads, and bounds of the errors."""
     from shuffledp.leakage.counts.count_kernels import poisson_masses
 
     first = int(loads[0]) + 1
-    masses = poisson_masses(setting.mean, first, last + 1 - first + 1)
+    groups = []
+    for mean, count, last in zip(
+        bins.means.tolist(), bins.counts.tolist(), bins.lasts, strict=True
+    ):
+        masses = poisson_masses(mean, first, int(max(last + 1 - first, 0)) + 1)
+        groups.append(_Group(mean, count, first, masses))
     sums, sizes = np.zeros(loads.size), np.zeros(loads.size)
-    near = int(np.count_nonzero(2.0 * setting.mean * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
+    near = int(np.count_nonzero(2.0 * bins.balls * np.sin(0.5 * angles) ** 2 < -_LOG_SMALL))
     edges = [*range(0, near, _BLOCK), *range(near, angles.size, _BLOCK), angles.size]
     for start, stop in pairwise(edges):
-        block = angles[start:stop]
-        tail = _tail(masses, first, setting.mean, block, loads + 1)
-        terms, errors = _terms(setting, block, *tail, is_near=start < near)
+        block, terms_of = angles[start:stop], _near if start < near else _far
         shares = np.where(block > 0.0, 2.0, 1.0)
+        terms, errors = terms_of(bins, groups, block, loads + 1)
         sums += shares @ terms
         sizes += shares @ errors
-    scale = math.exp(-log_sum_mass(setting.balls)) / contour_period(setting.balls)
+    scale = math.exp(-log_sum_mass(bins.balls)) / contour_period(bins.balls)
     return np.clip(sums * scale, 0.0, 1.0), sizes * (scale * _MASS_ERROR) + _TRUNCATION
 
 
-def _tail(
-    masses: Floats, first: int, mean: float, angles: Floats, edges: Integers
-) -> tuple[Waves, Floats]:
-    """Return waves (nodes, edges) and masses (edges,) of all from each edge up; edges ascend."""
-    from shuffledp.leakage.counts.count_kernels import group_waves
+class _Group(NamedTuple):
+    """Bins of one mean, and the masses of their loads from ``first`` on."""
 
-    starts = np.minimum(edges - first, masses.size)
-    stops = np.append(starts[1:], masses.size)
-    waves = group_waves(masses, first - mean, angles, starts, stops)
-    totals = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    return np.cumsum(waves[::-1], axis=0)[::-1].T, totals[starts]
+    mean: float
+    number: int
+    first: int
+    masses: Floats
+
+    def tail(self, angles: Floats, edges: Integers) -> tuple[Waves, Floats]:
+        """Return waves (nodes, edges) and masses (edges,) of all from each edge up."""
+        from shuffledp.leakage.counts.count_kernels import group_waves
+
+        starts = np.minimum(edges - self.first, self.masses.size)
+        stops = np.append(starts[1:], self.masses.size)
+        waves = group_waves(self.masses, self.first - self.mean, angles, starts, stops)
+        totals = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
+        return np.cumsum(waves[::-1], axis=0)[::-1].T, totals[starts]
 
 
-def _log_free(mean: float, angles: Floats) -> Waves:
-    """Return ln E[e^(i t (X - mean))] for a Poisson variable: mean (e^(it) - 1 - it)."""
+def _log_free(angles: Floats) -> Waves:
+    """Return ln E[e^(i t (X - 1))] for a Poisson variable of mean 1, e^(it) - 1 - it; as a column.
+
+    It is as many times that for another mean.
+    """
     # sin t - t, by its series where it would cancel.
     square = np.minimum(angles, 0.5) ** 2
     series = np.ones_like(angles)
     for j in range(9, 1, -1):
         series = 1.0 - series * square / (2.0 * j * (2.0 * j + 1.0))
     defect = np.where(angles > 0.5, np.sin(angles) - angles, -angles * square / 6.0 * series)
-    return mean * (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)
+    return (-2.0 * np.sin(0.5 * angles) ** 2 + 1j * defect)[:, None]
 
 
-def _terms(
-    setting: Setting, angles: Floats, waves: Waves, masses: Floats, *, is_near: bool
+def _near(
+    bins: Bins, groups: Sequence[_Group], angles: Floats, edges: Integers
 ) -> tuple[Floats, Floats]:
     """Return the real parts of the integrand, and first-order sizes of their round-off.
 
-    Far from 0, where some characteristic function is next to nothing, all that is left counts.
+    The share that a product of 1 - x loses is added up without cancellation.
     """
-    bins, turn = setting.bins, (-1j * setting.shift * angles)[:, None]
-    free, rest = (_log_free(mean, angles)[:, None] for mean in (setting.mean, setting.rest))
-    whole = np.exp(bins * free + rest + turn)
-    roundings = np.abs(whole) * (1.0 - bins * free.real - rest.real)
-    if not is_near:
-        each, other = np.exp(free) - waves, np.exp(rest)
-        doubt = bins * (masses + np.exp(free.real)) * np.abs(each) ** (bins - 1) * np.abs(other)
-        remaining = _power(each, bins) * (other * np.exp(turn))
-        return (whole - remaining).real, 2.0 * roundings + 2.0 * doubt + 4.0 * np.abs(remaining)
-    # The characteristic function without its tail, without cancellation.
-    gone = waves * np.exp(-free)
-    square = gone.real * (gone.real - 2.0) + gone.imag * gone.imag
-    turned = np.arctan2(-gone.imag, 1.0 - gone.real)
-    lost = bins * (0.5 * np.log1p(np.maximum(square, -1.0 + _ULP)) + 1j * turned)
-    doubt = bins * masses * np.exp(-(free + lost / bins).real)
-    remaining = np.exp(bins * free + lost + rest + turn)
-    is_small = lost.real < _LARGEST_EXPONENT
-    share = -np.expm1(np.where(is_small, lost, 0.0))
-    terms = np.where(is_small, whole * share, whole - remaining)
-    roundings = np.where(is_small, 4.0 * np.minimum(np.abs(share), 2.0), 2.0) * roundings
-    errors = roundings + np.abs(remaining) * (2.0 * doubt + np.where(is_small, 0.0, 4.0))
-    return terms.real, errors
+    lost = np.zeros((angles.size, edges.size), np.complex128)
+    doubt, log_free = np.zeros(lost.shape), _log_free(angles)
+    for group in groups:
+        free = np.exp(-group.mean * log_free)
+        waves, masses = group.tail(angles, edges)
+        gone = waves * free
+        doubt += group.number * masses * np.abs(free) / (np.abs(1.0 - gone) + _MASS_ERROR)
+        lost = _either(lost, _any_of(gone, group.number))
+    exponent = (bins.balls - bins.shift) * log_free - 1j * bins.shift * angles[:, None]
+    whole = np.exp(exponent)
+    terms, kept = whole * lost, np.abs(whole * (1.0 - lost))
+    roundings = 4.0 * np.minimum(np.abs(lost), 2.0) * np.abs(whole) * (1.0 - exponent.real)
+    return terms.real, roundings + 2.0 * kept * doubt
 
 
-def _power(base: Waves, exponent: int) -> Waves:
-    """Return a power by squaring, some log2 of the exponent roundings."""
-    result, square = np.ones_like(base), base
-    while exponent:
-        if exponent & 1:
-            result = result * square
-        exponent >>= 1
-        square = square * square
-    return result
+def _far(
+    bins: Bins, groups: Sequence[_Group], angles: Floats, edges: Integers
+) -> tuple[Floats, Floats]:
+    """Return the same far from 0, where next to nothing is left without the cuts."""
+    log_free = _log_free(angles)
+    turned = np.exp(bins.rest * log_free - 1j * bins.shift * angles[:, None])
+    kept = np.repeat(turned, edges.size, axis=1)
+    doubt = np.zeros(kept.shape)
+    for group in groups:
+        free = np.exp(group.mean * log_free)
+        waves, masses = group.tail(angles, edges)
+        each = free - waves
+        doubt += group.number * (masses + np.abs(free)) / (np.abs(each) + _MASS_ERROR)
+        kept *= each**group.number
+    return -kept.real, np.abs(kept) * (2.0 * doubt + 4.0) + _LEFT_OUT
 
 
-# A truncated characteristic function is off by less, absolutely.
-_FACTOR_ERROR = 3e-14
+def _either(one: Waves, other: Waves) -> Waves:
+    """Return 1 - (1 - one) (1 - other)."""
+    return one + other - one * other
 
 
-class UnevenBins(NamedTuple):
-    """Balls, means of bins, number of bins of each mean, and loads that bins hardly ever exceed."""
-
-    balls: int
-    means: Floats
-    counts: Integers
-    lasts: Integers
-
-
-def uneven_angles(bins: UnevenBins, first: int) -> Floats:
-    """Return the nodes that matter where loads are cut at ``first`` or above."""
-    heights = np.log([largest_mass(mean) for mean in bins.means.tolist()])
-    # Mass cut off from bins of far smaller means, by Bernstein: their functions are nearly free.
-    gaps = np.maximum(first + 1.0 - bins.means, 0.0)
-    cut = -0.5 * gaps * gaps / (bins.means + gaps / 3.0)
-
-    def log_size(sine: float) -> float:
-        free = np.logaddexp(-2.0 * bins.means * sine * sine, cut)
-        sizes = np.minimum(heights - math.log(sine), free)
-        return float(bins.counts @ np.minimum(sizes, 0.0))
-
-    return _angles(bins.balls, log_size)
-
-
-def uneven_tails(bins: UnevenBins, loads: Integers, angles: Floats) -> tuple[Floats, float]:
-    """Return Pr[max > load] for ascending loads, and a bound of the errors."""
-    from shuffledp.leakage.counts.count_kernels import poisson_masses
-
-    first = int(loads[0]) + 1
-    masses = [
-        poisson_masses(mean, first, max(last + 1 - first, 0) + 1)
-        for mean, last in zip(bins.means.tolist(), bins.lasts.tolist(), strict=True)
-    ]
-    shift = bins.balls - math.fsum((bins.means * bins.counts).tolist())
-    inside = np.zeros(loads.size)
-    for start in range(0, angles.size, _BLOCK):
-        block = angles[start : start + _BLOCK]
-        product = np.exp(-1j * shift * block)[:, None] * np.ones(loads.size)
-        for mean, count, above in zip(bins.means, bins.counts.tolist(), masses, strict=True):
-            cut, _ = _tail(above, first, float(mean), block, loads + 1)
-            product = product * _power(np.exp(_log_free(float(mean), block))[:, None] - cut, count)
-        inside += np.where(block > 0.0, 2.0, 1.0) @ product.real
-    scale = math.exp(-log_sum_mass(bins.balls))
-    error = _FACTOR_ERROR * (float(bins.counts.sum()) + 1.0) * scale + _TRUNCATION
-    return np.clip(1.0 - inside * scale / contour_period(bins.balls), 0.0, 1.0), error
+def _any_of(gone: Waves, count: int) -> Waves:
+    """Return 1 - (1 - gone)^count, count >= 1, by squaring."""
+    if count == 1:
+        return gone
+    half = _any_of(gone, count // 2)
+    both = _either(half, half)
+    return _either(both, gone) if count % 2 else both
 
 
 # Sums are taken by strides of at most sigma / _STRIDES, of sigma from the smallest on.
@@ -302,46 +358,26 @@ def stride_rule(stride: float) -> Floats:
     return rule
 
 
-def recurrence_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
-    """Return Pr[max > load] by the recurrence, and bounds on errors; 2 <= k <= 1000, n >= 4096 k.
+def by_recurrence(bins: Bins, loads: Integers) -> tuple[Floats, Floats]:
+    """Return Pr[max > load] of 2 <= k <= 1000 even bins, n >= 4096 k, and bounds on errors.
 
     They cover round-off; the error of strides is below it. O(k (k m - n) / sigma) a load.
     """
     from shuffledp.leakage.counts.count_kernels import confined, overflow_weight
 
-    spread, inside = math.sqrt(num_balls / num_bins), []
+    number, inside = bins.number, []
+    spread = math.sqrt(bins.balls / number)
     for load in loads.tolist():
-        deficit = num_bins * load - num_balls
+        deficit = number * load - bins.balls
         if deficit == 0:
-            weights = (overflow_weight(float(load), float(j), 0.0) for j in range(2, num_bins + 1))
+            weights = (overflow_weight(float(load), float(j), 0.0) for j in range(2, number + 1))
             inside.append(math.prod(weights))
         else:
             strides = math.ceil(deficit * _STRIDES / spread)
             rule = stride_rule(deficit / strides)
-            inside.append(confined(load, num_bins, deficit, strides, rule))
+            inside.append(confined(load, number, deficit, strides, rule))
     chances = np.clip(inside, 0.0, 1.0)
-    return 1.0 - chances, chances * (LEVEL_ERROR * num_bins)
-
-
-def in_bins(num_balls: int, num_bins: int) -> Setting:
-    """Return the bins alone, without a rest."""
-    mean = num_balls / num_bins
-    shift = float(num_balls - num_bins * Fraction(mean))
-    return Setting(num_balls, num_bins, mean, rest=0.0, shift=shift)
-
-
-def characteristic_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
-    """Return Pr[max > load] by the characteristic function, and bounds on the absolute errors.
-
-    Loads increase from n / k or more. N nodes and W masses cost O(N (W + loads)); W is about 12
-    sqrt(n / k), N some hundred from k = 16 on, and up to 6 sqrt(n) for k = 2.
-    """
-    setting = in_bins(num_balls, num_bins)
-    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(num_bins)
-    # Bernstein: beyond this load a bin has less than e^log_rare.
-    reach = bernstein_reach(-log_rare, setting.mean)
-    last = max(math.ceil(setting.mean + reach), int(loads[-1]) + 1)
-    return contour_tails(setting, loads, last, contour_angles(setting))
+    return 1.0 - chances, chances * (LEVEL_ERROR * number)
 
 
 # A panel of more whole numbers has this many nodes; in others each number is one.
@@ -351,11 +387,6 @@ _MOST_ONE_BY_ONE = 256
 # Coefficients from which the truncation is estimated, and a safety factor.
 _LAST_COEFFICIENTS = 8
 _SAFETY = 16.0
-
-
-def num_panels(num_bins: int) -> int:
-    """Return the number of panels into which the loads of a maximum are cut."""
-    return 2 if num_bins <= 3 else 3 if num_bins <= 6 else 5
 
 
 class LatticeRule(NamedTuple):
@@ -417,60 +448,9 @@ _CLOSED_FORM_ERROR = 16.0 * math.ulp(1.0)
 # Rounding of the last additions, in units of the answer.
 _LAST_ROUNDINGS = 4.0 * math.ulp(1.0)
 
-# Exponent of the mass neglected above, and number of bins expected above the lowest load.
-_LOG_NEGLIGIBLE_ABOVE = 48.0
-_EXPECTED_ABOVE = 46.0
-
-
-class LoadWindow(NamedTuple):
-    """Loads ``first`` to ``last`` (inclusive), and a bound on the sum left out above."""
-
-    first: int
-    last: int
-    beyond: float
-
-
-def least_load(num_balls: int, num_bins: int) -> int:
-    """Return the least possible maximum load, n / k rounded up."""
-    return -(-num_balls // num_bins)
-
-
-def _relative_entropy(num_balls: int, num_bins: int, load: int) -> float:
-    """Return n times the relative entropy of load / n to 1 / k, load >= n / k; rounded down."""
-    mean = num_balls / num_bins
-    if load >= num_balls:
-        return num_balls * math.log(num_bins) * (1.0 - 1e-12)
-    excess = (load * num_bins - num_balls) / num_bins
-    inside = load * math.log1p(excess / mean)
-    outside = (num_balls - load) * math.log1p(-excess / (num_balls - mean))
-    return max((inside + outside) - 1e-12 * (inside - outside), 0.0)
-
-
-def load_window(num_balls: int, num_bins: int) -> LoadWindow:
-    """Return the loads that matter to the maximum of ``num_balls`` in ``num_bins`` bins."""
-    least, mean = least_load(num_balls, num_bins), num_balls / num_bins
-    log_bins = math.log(num_bins)
-
-    def is_rare(load: int) -> bool:
-        return _relative_entropy(num_balls, num_bins, load + 1) >= log_bins + _LOG_NEGLIGIBLE_ABOVE
-
-    def is_often_above(load: int) -> bool:
-        # About Pr[Po(mean) > load + 1]; where the window begins is a matter of speed alone.
-        beyond = load + 1.5
-        deviance = max(beyond * math.log(beyond / mean) - (beyond - mean), 0.0)
-        return 0.5 * num_bins * math.erfc(math.sqrt(deviance)) < _EXPECTED_ABOVE
-
-    # Both rise with the load.
-    last = least + bisect_left(range(least, max(num_balls - 1, least)), True, key=is_rare)
-    first = least + bisect_left(range(least, last), True, key=is_often_above)
-    if last + 1 >= num_balls:  # the maximum is never above n
-        return LoadWindow(first, last, 0.0)
-    load = last + 2
-    log_next = log_bins - _relative_entropy(num_balls, num_bins, load)
-    ratio = (num_balls - load) / (load * (num_bins - 1.0))
-    # There are no more than n - last terms, each at most the first.
-    most = min(1.0 / (1.0 - ratio) if ratio < 1.0 else math.inf, float(num_balls - last))
-    return LoadWindow(first, last, math.exp(log_next) * most * (1.0 + 1e-9))
+# Nodes times loads, about a second, and the cost of a load that is summed up, in these.
+_MOST_STEPS = 4e8
+_STEPS_A_LOAD = 30.0
 
 
 def _closed_form_excess(num_balls: int) -> Enclosure:
@@ -486,11 +466,59 @@ def _closed_form_excess(num_balls: int) -> Enclosure:
     return Enclosure.around(value, value * _CLOSED_FORM_ERROR)
 
 
-def faster_tails(num_balls: int, num_bins: int, loads: Integers) -> tuple[Floats, Floats]:
+TailsBy = Callable[[Bins, Integers], tuple[Floats, Floats]]
+
+
+def by_contour(bins: Bins, loads: Integers) -> tuple[Floats, Floats]:
+    """Return Pr[max > load] by contours, and bounds on errors."""
+    return contour_tails(bins, loads, contour_angles(bins, int(loads[0])))
+
+
+def takes_long(bins: Bins) -> bool:
+    """Return True if `by_contour` takes long, as it may where a few bins are not all alike."""
+    window = bins.window()
+    loads = float(np.maximum(bins.lasts - window.first, 1).sum())
+    loads += _STEPS_A_LOAD * window.rule(bins).nodes.size
+    return contour_angles(bins, window.first).size * loads > _MOST_STEPS
+
+
+def faster_tails(bins: Bins, loads: Integers) -> tuple[Floats, Floats]:
     """Return Pr[max > load] and bounds on the errors by the faster of both methods."""
-    is_full = num_balls >= _SMALLEST_SPREAD**2 * num_bins
-    by = recurrence_tails if is_full and num_bins <= _MOST_BINS else characteristic_tails
-    return by(num_balls, num_bins, loads)
+    is_full = bins.balls >= _SMALLEST_SPREAD**2 * bins.number
+    is_by_recurrence = is_full and bins.are_all_alike and bins.number <= _MOST_BINS
+    return by_recurrence(bins, loads) if is_by_recurrence else by_contour(bins, loads)
+
+
+def excess_over(reference: Fraction, bins: Bins, tails_by: TailsBy = faster_tails) -> Enclosure:
+    """Enclose E[max load] less a number from the chances of the loads."""
+    window = bins.window()
+    rule = window.rule(bins)
+    # The chance at the first load may be on the other side of a bend.
+    tails, errors = tails_by(bins, window.first + np.append(0, 1 + rule.nodes))
+    error = float(errors.max())
+    total, slack = rule.total(tails[1:], error)
+    value = float(window.first - reference) + float(tails[0]) + total
+    slack += error + _LAST_ROUNDINGS * abs(value)
+    if bins.rest > 0.0:  # the law is for the rounded mean: balls whose bin differs
+        slack += _LAST_ROUNDINGS * bins.balls
+    # From the least load to the first, the chance to exceed one is at least that at the first.
+    skipped = (window.first - window.least) * (1.0 - float(tails[0] - errors[0]))
+    lower = value - slack - skipped - window.least * math.exp(_LOG_BELOW)
+    # The mean of a maximum is at least the mean of each of its terms.
+    lowest = float(max(Fraction(float(bins.means.max())), Fraction(bins.least)) - reference)
+    upper = value + slack + bins.balls * math.exp(_LOG_ABOVE)
+    return Enclosure(max(lower, lowest * (1.0 - _LAST_ROUNDINGS), 0.0), upper)
+
+
+def alike_excess(num_balls: int, num_bins: int, chance: Fraction) -> Enclosure | None:
+    """Enclose E[max load] - n r for n balls of which each of b bins gets one with chance r.
+
+    b r is at most 1. To some 1e-12 of it; None where it would take above a second.
+    """
+    bins = alike_bins(num_balls, num_bins, chance)
+    if bins.are_all_alike:
+        return excess_over(num_balls * chance, bins)
+    return None if takes_long(bins) else excess_over(Fraction(float(bins.means[0])), bins)
 
 
 def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
@@ -534,7 +562,8 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     if balls == 1:
         alone = 1.0 - 1.0 / bins
         return Enclosure(math.nextafter(alone, 0.0), math.nextafter(alone, 1.0))
-    return excess_by(faster_tails, balls, bins)
+    even = Fraction(1, bins)
+    return excess_over(balls * even, alike_bins(balls, bins, even))
 
 
 def excess_share(num_balls: int, num_bins: int) -> Enclosure:
@@ -542,28 +571,6 @@ def excess_share(num_balls: int, num_bins: int) -> Enclosure:
     found = maximum_load_excess(num_balls, num_bins)
     lower, upper = found.lower / num_balls, found.upper / num_balls
     return Enclosure(round_down(lower, operations=2), round_up(upper, operations=2))
-
-
-def excess_by(tails_by: Callable[..., tuple[Floats, Floats]], balls: int, bins: int) -> Enclosure:
-    """Enclose the excess of at least two balls from the chances of the loads."""
-    window = load_window(balls, bins)
-    rule = lattice_rule(window.last - window.first + 1, num_panels(bins))
-    loads = window.first + rule.nodes
-    tails, errors = tails_by(balls, bins, loads)
-    total, slack = rule.total(tails, float(errors.max()))
-    # Above the least possible load but below the window, a load's chance is at most the first's.
-    skipped = (window.first - least_load(balls, bins)) * (1.0 - float(tails[0] - errors[0]))
-    value = (window.first * bins - balls) / bins + total
-    slack += _LAST_ROUNDINGS * value
-    lowest = least_load(balls, bins) - balls / bins
-    return Enclosure(
-        max(value - slack - skipped, lowest * (1.0 - _LAST_ROUNDINGS), 0.0),
-        value + slack + window.beyond,
-    )
-
-
-# Nodes times masses of all bins: about a second.
-_MOST_STEPS = 4e8
 
 
 def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
@@ -580,21 +587,6 @@ def uneven_maximum(num_balls: int, law: Floats) -> Enclosure | None:
         return Enclosure(lower, upper).clipped(most=float(num_balls))
     masses, counts = np.unique(law / math.fsum(law), return_counts=True)
     means = num_balls * masses
-    log_rare = _LOG_NEGLIGIBLE + log_sum_mass(num_balls) - math.log(law.size)
-    above = bernstein_reach(-log_rare, means)
-    lasts = np.minimum(np.ceil(means + above), num_balls).astype(np.int64)
-    below = np.floor(means - np.sqrt(-2.0 * log_rare * means))
-    first, last = max(int(below.max()), least_load(num_balls, law.size)), int(lasts.max())
-    bins = UnevenBins(num_balls, means, counts, lasts)
-    angles = uneven_angles(bins, first)
-    if angles.size * float(np.maximum(lasts - first, 1).sum()) > _MOST_STEPS:
-        return None
-    rule = lattice_rule(last - first + 1, num_panels(law.size))
-    tails, error = uneven_tails(bins, first + rule.nodes, angles)
-    total, slack = rule.total(tails, error)
-    value = first + total
-    slack += _LAST_ROUNDINGS * value + 1e-18 * float((counts * (lasts + 1)).sum())
-    # The mean of a maximum is at least the mean of each of its terms.
-    return Enclosure(
-        max(value - slack, float(means.max()) * (1.0 - _LAST_ROUNDINGS)), value + slack
-    )
+    shift = num_balls - math.fsum((means * counts).tolist())
+    bins = Bins(num_balls, means, counts, shift=shift)
+    return None if takes_long(bins) else excess_over(Fraction(0), bins)
