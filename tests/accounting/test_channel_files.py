@@ -116,7 +116,7 @@ def test_large_text_is_kept_as_doubles(tmp_path, monkeypatch):
         (",x,y\n,0.5,0.5\nb,0.4,0.6\n", "label 1 is empty"),
         ("x,y,z\n0.5,0.5\n0.4,0.6\n", "names 3 outputs and has 2"),
         ("x,y\nno,0.5,3/4\n", "one input"),
-        ('0.5,"0.5\n0.5,0.5\n', "cannot read a.csv"),
+        ('0.5,"0.5\n0.5,0.5\n', "a.csv: unexpected end of data"),
         (b"\xff\xfe0\x00", "not text in UTF-8"),
         ("0.5,0.5\n" * 300, "too large"),
     ],

@@ -156,7 +156,7 @@ def test_what_cannot_be_used_is_said_in_one_line(written, text, message):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="No such file"):
         read_schedule(tmp_path / "none.csv")
     with pytest.raises(DataError, match="cannot read"):
         read_schedule(tmp_path)

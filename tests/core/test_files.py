@@ -48,3 +48,25 @@ def test_a_replaced_file_keeps_its_mode_and_nothing_is_left_beside_it(tmp_path):
     with pytest.raises(TypeError):
         durable_files.replace_file(path, None)
     assert [each.name for each in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_texts_are_read_with_and_without_a_mark_or_refused_in_one_line(tmp_path):
+    path = tmp_path / "a.txt"
+    for data in ("é\r\nb".encode(), b"\xef\xbb\xbf" + "é\r\nb".encode()):
+        path.write_bytes(data)
+        with durable_files.text_file(path) as file:
+            assert file.read() == "é\nb"
+        with durable_files.text_file(path, newline="") as file:
+            assert file.read() == "é\r\nb"
+    path.write_bytes(b"\xff\xff")
+    refused = {
+        path: "it is not text in UTF-8",
+        tmp_path: "Is a directory",
+        tmp_path / "x": "No such",
+    }
+    for each, reason in refused.items():
+        with (
+            pytest.raises(DataError, match=f"cannot read .*: {reason}"),
+            durable_files.text_file(each) as file,
+        ):
+            file.read()

@@ -141,8 +141,8 @@ def test_a_worst_case_that_is_only_enclosed(capsys):
             ParameterError,
             "counts 200 users, and there are 199",
         ),
-        ([*COLLECTION, "--prior", "none.json"], DataError, "none.json: no such file"),
-        ([*COLLECTION, "--prior", "."], DataError, "is a directory"),
+        ([*COLLECTION, "--prior", "none.json"], DataError, "none.json: No such file"),
+        ([*COLLECTION, "--prior", "."], DataError, "Is a directory"),
         (
             ["--num-users", "9", "--k", "3", "--p", "0.9", "--prior", "prior.json"],
             click.UsageError,

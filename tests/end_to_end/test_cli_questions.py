@@ -219,7 +219,7 @@ WRONG = {
     "a part of an answer": (["--domain", "a,b", "--max-answers", "1.5"], "not a whole number"),
     "no answers": (["--domain", "a,b", "--max-answers", "0"], "max_answers = 0"),
     "too many answers": (["--domain", "a,b", "--max-answers", "3"], "above k = 2"),
-    "no domain": (["--domain-file", "absent.txt"], "cannot read the domain from absent.txt"),
+    "no domain": (["--domain-file", "absent.txt"], "cannot read absent.txt: No such file"),
     "pairs of what": (["--pairs", "all"], "--pairs goes with --columns"),
     "columns of a list": (["--columns", "a,b", "--domain", "x,y"], "a --domain-file (JSON)"),
     "columns of no JSON": (["--columns", "a,b", "--domain-file", "words.txt"], "no JSON object"),

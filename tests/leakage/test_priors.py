@@ -87,11 +87,11 @@ def test_what_is_no_prior_gets_one_clear_line(write, text, message):
 
 
 def test_files_that_cannot_be_read(write, tmp_path):
-    with pytest.raises(DataError, match=r"cannot read .*nowhere\.json: no such file"):
+    with pytest.raises(DataError, match=r"cannot read .*nowhere\.json: No such file"):
         read_prior(tmp_path / "nowhere.json")
-    with pytest.raises(DataError, match=r"cannot read .*: is a directory"):
+    with pytest.raises(DataError, match=r"cannot read .*: Is a directory"):
         read_prior(tmp_path)
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match=r"cannot read binary\.json: it is no JSON"):
+    with pytest.raises(DataError, match=r"cannot read .*binary\.json: it is not text in UTF-8"):
         read_prior(binary)

@@ -27,7 +27,7 @@ from shuffledp.amplification import channel_rows
 from shuffledp.amplification.channel_rows import MOST_CELLS, MOST_INPUTS
 from shuffledp.core.checks import require_non_negative
 from shuffledp.core.errors import DataError
-from shuffledp.core.files import require_file
+from shuffledp.core.files import require_file, text_file
 from shuffledp.core.labels import formed
 from shuffledp.core.profile import LocalProfile
 
@@ -65,18 +65,13 @@ def _read_grid(path: Path) -> list[list[str]]:
         raise DataError(f"cannot read {path}: its name ends in none of {', '.join(_DELIMITERS)}")
     grid: list[list[str]] = []
     num_cells = 0
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.reader(file, delimiter=delimiter, strict=True):
-                if row:  # csv gives an empty list for an empty line
-                    grid.append([formed(cell) for cell in row])
-                    num_cells += len(row)
-                if len(grid) > MOST_INPUTS + 1 or num_cells > 2 * MOST_CELLS:
-                    require_size(len(grid), max(num_cells // len(grid), 1), path.name)
-    except UnicodeDecodeError:
-        raise DataError(f"cannot read {path.name}: it is not text in UTF-8") from None
-    except (csv.Error, OSError) as error:
-        raise DataError(f"cannot read {path.name}: {error}") from None
+    with text_file(path, newline="") as file:
+        for row in csv.reader(file, delimiter=delimiter, strict=True):
+            if row:  # csv gives an empty list for an empty line
+                grid.append([formed(cell) for cell in row])
+                num_cells += len(row)
+            if len(grid) > MOST_INPUTS + 1 or num_cells > 2 * MOST_CELLS:
+                require_size(len(grid), max(num_cells // len(grid), 1), path.name)
     if not grid:
         raise DataError(f"{path.name} is empty: give a row for each input")
     return grid

@@ -23,7 +23,7 @@ from typing import Any
 from shuffledp.accounting.ledger import Ledger
 from shuffledp.composition.composition import Composable
 from shuffledp.core.errors import DataError, OutputError, ParameterError
-from shuffledp.core.files import replace_file
+from shuffledp.core.files import replace_file, text_file
 
 # A ledger of a million entries stays below; a larger file is no ledger.
 _MOST_BYTES = 1_000_000_000
@@ -146,16 +146,12 @@ def _no_file(target: Path) -> DataError:
 
 def _read(target: Path) -> Ledger:
     """Read and check a ledger."""
-    try:
+    if not target.exists():
+        raise _no_file(target)
+    with text_file(target) as file:
         if target.stat().st_size > _MOST_BYTES:
             raise DataError(f"{target} is no ledger: it is larger than 1 GB")
-        text = target.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise _no_file(target) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{target} is no ledger: it is not text in UTF-8") from None
-    except OSError as error:
-        raise DataError(f"cannot read {target}: {error.strerror or error}") from None
+        text = file.read()
     try:
         written = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError):

@@ -28,6 +28,7 @@ from shuffledp.composition.release import ShuffledRelease, StatedRelease
 from shuffledp.core.checks import require_at_least
 from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.errors import DataError, ParameterError, ShuffledpError
+from shuffledp.core.files import text_file
 from shuffledp.core.profile import LocalProfile, RandomizerFamily
 
 # The accountant needs only epsilon0 of these, and the number of answers of k-RR.
@@ -126,14 +127,8 @@ def read_schedule(path: str | PathLike[str]) -> Composition:
     0.267
     """
     location = Path(path)
-    try:
-        with location.open(encoding="utf-8-sig", newline="") as file:
-            return _schedule(csv.DictReader(file, restkey=""), location.name)
-    except UnicodeDecodeError:
-        raise DataError(f"cannot read {location}: it is not text in UTF-8") from None
-    except (csv.Error, OSError) as error:
-        reason = str(getattr(error, "strerror", None) or error).lower()
-        raise DataError(f"cannot read {location}: {reason}") from None
+    with text_file(location, newline="") as file:
+        return _schedule(csv.DictReader(file, restkey=""), location.name)
 
 
 def _schedule(reader: "csv.DictReader[str]", origin: str) -> Composition:

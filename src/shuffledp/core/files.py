@@ -1,5 +1,6 @@
 """Files that are on disk when a function returns, not on their way there."""
 
+import csv
 import os
 import shutil
 import sys
@@ -7,9 +8,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from shuffledp.core.errors import DataError
+from shuffledp.core.errors import DataError, telling
 
 
 def sync_folder(folder: Path) -> None:
@@ -77,6 +78,19 @@ def whole_folder(
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+@contextmanager
+def text_file(path: Path, *, newline: str | None = None) -> Iterator[TextIO]:
+    """Open a text in UTF-8, with or without its mark; raise `DataError` if it cannot be read."""
+    try:
+        with (
+            telling(f"read {path}", (OSError, csv.Error), kind=DataError),
+            path.open(encoding="utf-8-sig", newline=newline) as file,
+        ):
+            yield file
+    except UnicodeDecodeError:
+        raise DataError(f"cannot read {path}: it is not text in UTF-8") from None
 
 
 def require_file(path: Path) -> None:

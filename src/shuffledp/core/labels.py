@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from shuffledp.core.errors import DataError, DomainError, ParameterError
+from shuffledp.core.files import text_file
 from shuffledp.core.lazy import pl
 
 MISSING_TEXTS = ("", "nan", "NaN", "NAN", "null", "Null", "NULL")
@@ -288,9 +289,5 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 
 def read_domain(path: str | PathLike[str]) -> tuple[str, ...]:
     """Return the domain written in a text file in UTF-8, one answer a line; empty ones skipped."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise DataError(f"cannot read the domain from {path}: {reason}") from None
-    return checked_domain(line for line in text.split("\n") if formed(line))
+    with text_file(Path(path)) as file:
+        return checked_domain(line for line in file.read().split("\n") if formed(line))

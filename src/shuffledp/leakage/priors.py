@@ -10,6 +10,7 @@ from typing import Any
 
 from shuffledp.accounting.channel_files import parse_entry
 from shuffledp.core.errors import DataError
+from shuffledp.core.files import text_file
 from shuffledp.core.labels import formed
 
 # Sums of probabilities that were written as decimals are no closer to 1.
@@ -108,8 +109,9 @@ def _json(path: Path) -> Any:
             raise DataError(f"{path.name} names a value twice: name each value once")
         return found
 
+    with text_file(path) as file:
+        text = file.read()
     try:
-        text = path.read_text(encoding="utf-8-sig")
         return json.loads(
             text,
             parse_float=parse_entry,
@@ -117,8 +119,6 @@ def _json(path: Path) -> Any:
             parse_constant=lambda _: None,
             object_pairs_hook=unrepeated,
         )
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {path.name}: it is no JSON ({reason})") from None
