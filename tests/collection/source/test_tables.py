@@ -409,7 +409,7 @@ def test_domain_files_that_cannot_be_read(tmp_path, data):
     path = tmp_path / "domain.txt"
     if data is not None:
         path.write_bytes(data)
-    with pytest.raises(DataError, match="(No such file|it is not text in UTF-8)"):
+    with pytest.raises(DataError, match=r"(No such file|it is not text in UTF-8)"):
         read_domain(path)
 
 
