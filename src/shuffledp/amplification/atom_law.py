@@ -47,11 +47,6 @@ _NEXT_TO_NOTHING = 1e-4
 # Approximate relative error of the Gaussian epsilon.
 _GAUSSIAN_SPREAD = 0.2
 
-# Where the ends are farther apart than this, the upper one is compared with that of a quarter
-# fewer users, repeatedly: further users never raise delta, for (1/n) E[S_+] falls with n by
-# Jensen's inequality.
-_APART, _MOST_QUARTERS = 2.0, 5
-
 # The base has at least this share of the heaviest mass, so that its mass keeps its digits.
 _HEAVY = 0.1
 
@@ -170,31 +165,18 @@ def _end(law: AtomLaw, num_users: int, epsilon: float, *, up: bool, width: float
     differences = gains[others] - base
     slack = 2.0**-52 * (np.abs(differences) if up else -np.abs(differences))
 
-    def enclosed(users: int) -> Enclosure:
-        return positive_part.mean_positive_part(
-            users,
-            base,
-            law.masses[others],
-            differences + slack,
-            width=width,
-            most_nodes=positive_part.few_nodes(others.size)
-            if width >= WIDE_WIDTH
-            else positive_part.MOST_NODES,
-        )
-
-    found, users = enclosed(num_users), num_users
-    if not up:
-        return found.lower
-    upper = found.upper
-    for _ in range(_MOST_QUARTERS if width < WIDE_WIDTH else 0):
-        if found.upper <= _APART * found.lower or users == 1:
-            break
-        users -= -(-users // 4)
-        found = enclosed(users)
-        if found.upper >= upper:
-            break  # fewer still do not help either
-        upper = found.upper
-    return upper
+    nodes = positive_part.MOST_NODES
+    if width >= WIDE_WIDTH:
+        nodes = positive_part.few_nodes(others.size)
+    found = positive_part.mean_positive_part(
+        num_users,
+        base,
+        law.masses[others],
+        differences + slack,
+        width=width,
+        most_nodes=nodes,
+    )
+    return found.upper if up else found.lower
 
 
 def atom_delta(
