@@ -38,7 +38,7 @@ def test_once_mixed_it_is_a_uniform_shuffle(profile, n):
         assert found.method == f"network-walk/{uniform.method}"
     assert found.assumptions[:3] == NETWORK_ASSUMPTIONS
     uniform = account_delta(profile, num_users=n, epsilon=0.01)
-    found = network_walk_delta(profile, overlaps=np.ones(n - 1), epsilon=0.01, scale=1e-6)
+    found = network_walk_delta(profile, overlaps=np.ones(n - 1), epsilon=0.01, delta=1e-6)
     assert uniform.upper <= found <= uniform.upper * (1.0 + 1e-12)
 
 
@@ -54,7 +54,7 @@ def test_nobody_hides(overlaps, protocol):
         assert found.upper == local
         assert found.method == "local" or not overlaps
     walk = {"overlaps": overlaps, "protocol": protocol}
-    found = network_walk_delta(ANY, **walk, epsilon=0.5, scale=0.1)
+    found = network_walk_delta(ANY, **walk, epsilon=0.5, delta=0.1)
     assert found == account_delta(ANY, num_users=1, epsilon=0.5).upper
 
 
@@ -68,7 +68,7 @@ def test_dummies_walk_too():
         found = network_walk_epsilon(krr, overlaps=np.ones(n - 1), delta=1e-6, dummies=law)
         assert (found.upper, found.lower) == (uniform.upper, uniform.lower)
     walk = {"overlaps": np.zeros(99), "dummies": law}
-    found = network_walk_delta(krr, **walk, epsilon=0.5, scale=0.1)
+    found = network_walk_delta(krr, **walk, epsilon=0.5, delta=0.1)
     alone = account_delta(krr, num_users=1, epsilon=0.5, dummies=law)
     assert found == pytest.approx(alone.upper, rel=1e-9)
     half = [
@@ -96,10 +96,10 @@ def test_odd_numbers():
     others = np.full(99, 0.5)
     zero = LocalProfile(epsilon0=0.0)
     assert network_walk_epsilon(zero, overlaps=others, delta=1e-6).upper == 0.0
-    assert network_walk_delta(zero, overlaps=others, epsilon=0.0, scale=0.1) == 0.0
+    assert network_walk_delta(zero, overlaps=others, epsilon=0.0, delta=0.1) == 0.0
     assert network_walk_epsilon(ANY, overlaps=others, delta=0.0).upper == 1.0
-    assert network_walk_delta(ANY, overlaps=others, epsilon=1.0, scale=0.1) == 0.0
-    assert network_walk_delta(ANY, overlaps=others, epsilon=2.0, scale=0.1) == 0.0
+    assert network_walk_delta(ANY, overlaps=others, epsilon=1.0, delta=0.1) == 0.0
+    assert network_walk_delta(ANY, overlaps=others, epsilon=2.0, delta=0.1) == 0.0
     huge = LocalProfile(epsilon0=500.0)
     assert network_walk_epsilon(huge, overlaps=others, delta=1e-6).upper <= 500.0
     impure = LocalProfile(epsilon0=1.0, delta0=1e-9)
@@ -117,7 +117,7 @@ def test_epsilon_and_delta_are_inverse(protocol):
     options = {"overlaps": overlaps, "protocol": protocol, "position_law": law}
     for delta in (1e-3, 1e-7):
         epsilon = network_walk_epsilon(ANY, delta=delta, **options).upper
-        back = network_walk_delta(ANY, epsilon=epsilon, scale=delta, **options)
+        back = network_walk_delta(ANY, epsilon=epsilon, delta=delta, **options)
         assert back == pytest.approx(delta, rel=0.05)
 
 
@@ -160,7 +160,7 @@ def test_single_is_never_worse_than_all(profile):
         ANY,
         overlaps=np.ones(399),
         epsilon=0.0,
-        scale=0.1,
+        delta=0.1,
         protocol="single",
         position_law=np.eye(400)[0],
     )
@@ -232,7 +232,7 @@ def test_refused(options, match):
     with pytest.raises(ParameterError, match=match):
         network_walk_epsilon(ANY, delta=1e-6, **arguments)
     with pytest.raises(ParameterError, match=match):
-        network_walk_delta(ANY, epsilon=0.1, scale=1e-6, **arguments)
+        network_walk_delta(ANY, epsilon=0.1, delta=1e-6, **arguments)
 
 
 @pytest.mark.parametrize("value", [math.nan, -1.0, math.inf])
