@@ -9,7 +9,7 @@ from report.pages import Page
 from shuffledp.groups.facts import MallowsFacts, Reidentification
 from shuffledp.network.run import ExchangeFacts, NetworkFacts
 from shuffledp.report import page_html
-from shuffledp.report.shuffles import shuffle_words
+from shuffledp.report.wording import shuffle_words
 
 GROUPS = MallowsFacts(
     description="people whose values differ by at most 2 (<age>)",

@@ -18,8 +18,7 @@ from shuffledp.cli.serve import say_url
 from shuffledp.collection.output import write_results
 from shuffledp.core.checks import require_non_negative, require_open_unit
 from shuffledp.core.errors import DataError
-from shuffledp.report.shuffles import words_of_result
-from shuffledp.report.wording import guarantee_facts
+from shuffledp.report.wording import guarantee_facts, words_of_result
 
 if TYPE_CHECKING:
     from shuffledp.core.bound import Guarantee

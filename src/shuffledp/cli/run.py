@@ -17,8 +17,7 @@ from shuffledp.collection.dummies import protect_alone
 from shuffledp.collection.output import REPORT_FILE, write_results
 from shuffledp.core.checks import require_non_negative, require_open_unit, require_positive
 from shuffledp.report.formatting import rounded
-from shuffledp.report.shuffles import words_of_result
-from shuffledp.report.wording import guarantee_facts, without_shuffler_line
+from shuffledp.report.wording import guarantee_facts, without_shuffler_line, words_of_result
 
 # Options of reading a table, with their defaults.
 _READING = {"missing": "error", "other": False, "clip": False, "separator": None}

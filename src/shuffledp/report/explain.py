@@ -24,8 +24,7 @@ from shuffledp.core.errors import DataError, ShuffledpError
 from shuffledp.report.dummies import upper_in_json, values_of_forms
 from shuffledp.report.formatting import shown_label
 from shuffledp.report.page import render
-from shuffledp.report.shuffles import shuffle_words
-from shuffledp.report.wording import BARE, TOGETHER, WORDS, title_of, true_answers
+from shuffledp.report.wording import BARE, TOGETHER, WORDS, shuffle_words, title_of, true_answers
 
 TO_FILL_IN = "TO BE FILLED IN"
 _MOST_ANSWERS = 12  # listed in a notice

@@ -17,7 +17,6 @@ from shuffledp.report.drawing import Axis, Bar, Figure, Line, bars_figure, isola
 from shuffledp.report.formatting import decimals_for, percent, shorten, shown_label
 from shuffledp.report.leakage import leakage_facts
 from shuffledp.report.page import render
-from shuffledp.report.shuffles import words_of_result
 from shuffledp.report.statement import SIMULATION_WARNING, meets_target, privacy_statement
 
 _MOST_BINS = 128  # of a distribution, drawn in their order
@@ -122,7 +121,7 @@ def _page(subject: Result) -> str:
         biased=[each for each in subject.estimates.post_processing if each in POST_PROCESSING],
         statement=privacy_statement(subject),
         **leakage_facts(leakage_of(subject)),
-        shuffle=words_of_result(subject),
+        shuffle=wording.words_of_result(subject),
     )
 
 

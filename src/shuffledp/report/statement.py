@@ -14,7 +14,6 @@ from shuffledp.collection.result import Result
 from shuffledp.core.shown import LATEX
 from shuffledp.report import dummies, wording
 from shuffledp.report.page import Paragraph, paragraphs
-from shuffledp.report.shuffles import words_of_result
 
 SEEDED = (
     "This run was given a seed, so whoever knows the seed can undo its randomization. It protects "
@@ -90,7 +89,7 @@ def privacy_statement(result: Result) -> Statement:
         guarantee=guarantee,
         num_users=_num_covered(result),
         is_for_any=is_for_any,
-        shuffle=words_of_result(result),
+        shuffle=wording.words_of_result(result),
         wording=wording,
         dummies=dummies,
     )

@@ -1,11 +1,13 @@
 """Words and numbers shared by pages, notebooks and terminals: names, units, rows of estimates.
 
-Kinds of questions differ in the words for their estimates: shares of users, or means.
+Kinds of questions differ in the words for their estimates: shares of users, or means. A shuffle has
+its words in a module of its own.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,6 +167,61 @@ WORDS = {
 def wording(question: "Question") -> Wording:
     """Return the words for the estimates of a question."""
     return WORDS.get(question.kind, _FREQUENCIES)
+
+
+# Module by the name of a shuffle: its function `words` takes that name, facts or None, and the way
+# of collection. A new shuffle is a line here.
+_SHUFFLES = {
+    "mallows": "shuffledp.report.groups",
+    "displacement": "shuffledp.report.groups",
+    "network": "shuffledp.report.network",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShuffleWords:
+    """Words about a shuffle; those about a uniform one by default."""
+
+    #: Treatment of the randomized answers, for a notice to participants.
+    notice: str = (
+        "The randomized answers of all participants are mixed before anyone looks at them, and "
+        "no list is kept of which is whose."
+    )
+    #: Clause about the treatment of the reports.
+    done: str = "a shuffler removed who said what"
+    #: The adversary's view, if it is not the shuffled reports.
+    seen: str = ""
+    #: Title of the paragraph about a failure of the shuffle, and time of the randomization.
+    failure: tuple[str, str] = ("If the shuffler fails.", "before it was shuffled")
+    #: Section of the report: its template with its values, its anchor and title.
+    template: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    section: tuple[str, str] = ("", "")
+    #: Further paragraphs of the privacy statement, as titles and texts.
+    paragraphs: tuple[tuple[str, str], ...] = ()
+    #: Tables of names and values, by their titles.
+    tables: tuple[tuple[str, list[tuple[str, str]]], ...] = ()
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values for the terminal."""
+        return [row for _, rows in self.tables for row in rows]
+
+
+def shuffle_words(
+    shuffler: str, facts: Any = None, *, collected_by: str = "devices"
+) -> ShuffleWords:
+    """Return the words about a shuffle, by its name and facts."""
+    if shuffler not in _SHUFFLES:
+        return ShuffleWords()
+    module: Any = import_module(_SHUFFLES[shuffler])
+    found: ShuffleWords = module.words(shuffler, facts, collected_by=collected_by)
+    return found
+
+
+def words_of_result(result: Result) -> ShuffleWords:
+    """Return the words about the shuffle of a result."""
+    return shuffle_words(result.shuffler, result.facts, collected_by=result.collected_by)
 
 
 def main_estimates(result: Result) -> list[float]:
