@@ -84,7 +84,6 @@ def as_published(groups: Groups, alpha: float) -> MallowsShuffler:
         name="breadth first",
         distance="kendall",
         sensitivity=exact,
-        tried=(("breadth first", exact),),
     )
     stated = paper_sensitivity(groups, places)
     theta = math.nextafter(alpha / stated, 0.0) if stated else math.inf

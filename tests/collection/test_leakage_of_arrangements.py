@@ -31,9 +31,7 @@ DISTANCES = ("kendall", "hamming", "cayley")
 def mallows(distance, num_users, theta, order=None):
     """Return an arrangement of that model, whatever the groups are."""
     found = np.arange(num_users) if order is None else np.asarray(order)
-    reference = ReferenceOrder(
-        order=found, name="given", distance=distance, sensitivity=1, tried=(("given", 1),)
-    )
+    reference = ReferenceOrder(order=found, name="given", distance=distance, sensitivity=1)
     return GroupShuffling(shuffler=MallowsShuffler(reference=reference, theta=theta))
 
 
