@@ -366,20 +366,21 @@ def local_loss(profile: LocalProfile, *, rounds: int = 1) -> str:
 
 def local_figure(profile: LocalProfile, *, rounds: int = 1) -> tuple[str, str]:
     """Return the local loss and its meaning, for a strip of figures."""
-    meaning = TOGETHER
-    if math.isfinite(profile.epsilon0):
-        odds, guess = local_limits(profile, rounds=rounds)
-        meaning = f"odds up to {odds}, right guess up to {guess}"
+    meaning = _local_meaning("odds up to {}, right guess up to {}", profile, rounds)
     return local_loss(profile, rounds=rounds), meaning
 
 
 def without_shuffler_line(profile: LocalProfile, *, rounds: int = 1) -> str:
     """Return the local loss and its meaning on one line."""
-    meaning = TOGETHER
-    if math.isfinite(profile.epsilon0):
-        odds, guess = local_limits(profile, rounds=rounds)
-        meaning = f"odds change by up to {odds}, a guess between two answers is right up to {guess}"
-    return f"{local_loss(profile, rounds=rounds)}: {meaning}"
+    words = "odds change by up to {}, a guess between two answers is right up to {}"
+    return f"{local_loss(profile, rounds=rounds)}: {_local_meaning(words, profile, rounds)}"
+
+
+def _local_meaning(words: str, profile: LocalProfile, rounds: int) -> str:
+    """Return words about both `local_limits`; other ones for reports without local noise."""
+    if math.isinf(profile.epsilon0):
+        return TOGETHER
+    return words.format(*local_limits(profile, rounds=rounds))
 
 
 def true_answers(collected_by: str, *, is_bare: bool) -> str:

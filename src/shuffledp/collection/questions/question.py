@@ -350,17 +350,13 @@ class Means(Question[MeanEstimates]):
         if steps:
             raise ParameterError(f"post-processing {', '.join(steps)}: means are left as estimated")
 
-    def expected_error(
-        self,
-        randomizer: MeanRandomizer,
-        num_users: int,
-        dummies: Laws = (),  # noqa: ARG002  # there are none for them
-    ) -> float:
+    def expected_error(self, randomizer: Any, num_users: int, dummies: Laws = ()) -> float:
         """Return the standard error of a mean; of vectors the root mean square over coordinates.
 
         Variances of users add: for values other than in `expected_for` the error lies between the
         errors for the best and for the worst single value.
         """
+        del dummies  # there are none for them
         if randomizer.epsilon0 == 0.0:
             return math.inf
         return math.sqrt(randomizer.mean_report_variance() / num_users)
