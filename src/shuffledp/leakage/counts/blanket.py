@@ -37,16 +37,16 @@ def _mean_of_crowds(coins: Coins, hidden: Callable[[int], float], alone: float) 
 
     V must not rise: the law of B is cut into ranges that stand at their left ends.
     """
+    from shuffledp.amplification.random_crowd import CrowdLaw, crowd_delta
+
     law = report_law([coins])
-    masses = law.masses[: coins.number - law.first + 1]
-    starts = np.arange(masses.size)
-    if masses.size > _MOST_SINGLE:
-        starts = np.unique(np.append(0, np.searchsorted(np.cumsum(masses), _LEVELS)))
-    total = law.error + 1e-15
-    sums = np.add.reduceat(masses, starts)
-    for start, mass in zip((law.first + starts).tolist(), sums.tolist(), strict=True):
-        total += mass * (min(hidden(start + 1), alone) if start > 0 else alone)
-    return round_up(total, operations=2 * starts.size + 4)
+    reached = np.cumsum(law.masses[: coins.number - law.first + 1])
+    starts = np.arange(reached.size)
+    if reached.size > _MOST_SINGLE:
+        starts = np.unique(np.append(0, np.searchsorted(reached, _LEVELS)))
+    misses = np.minimum(np.append(0.0, reached)[starts] + law.error + 1e-15, 1.0)
+    sizes = (law.first + starts + 1).tolist()
+    return crowd_delta(CrowdLaw.of(zip(sizes, misses.tolist(), strict=True)), hidden, alone)
 
 
 def blanket_vulnerability_upper(

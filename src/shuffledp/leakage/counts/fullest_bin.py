@@ -559,9 +559,6 @@ def maximum_load_excess(num_balls: int, num_bins: int) -> Enclosure:
     bins = require_at_least("num_bins", num_bins, 2, LARGEST_NUM_BALLS)
     if bins == 2:
         return _closed_form_excess(balls)
-    if balls == 1:
-        alone = 1.0 - 1.0 / bins
-        return Enclosure(math.nextafter(alone, 0.0), math.nextafter(alone, 1.0))
     even = Fraction(1, bins)
     return excess_over(balls * even, alike_bins(balls, bins, even))
 
