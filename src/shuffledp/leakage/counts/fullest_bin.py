@@ -33,9 +33,9 @@ where there is a rest, whatever n. *Round-off.* First-order effects of an error 
 mass and phase are added up.
 
 *Loads left out.* By negative association of the counts (Joag-Dev and Proschan 1983), Pr[max <= m]
-is at most the product of Pr[h_y <= m], which Chernoff bounds by e^-80 below the least load. Between
-that and the first one, loads are as likely exceeded as the first. Above the last one Chernoff's
-inequality and the union of all bins leave e^-48, of n balls.
+is at most the product of Pr[h_y <= m], which Chernoff bounds by e^-80 below the least load. A load
+between that and the first one is exceeded at least as likely as the first. Above the last one
+Chernoff's inequality and the union of all bins leave e^-48, of n balls.
 """
 
 import functools
