@@ -20,7 +20,6 @@ SOURCES = Path(sdp.__file__).parent
 STATISTICAL = {
     "collection/liars.py",
     "groups/attacks/adversaries.py",
-    "network/positions/bounds.py",
     "network/positions/spectrum.py",
 }
 PRIVATE = (

@@ -84,7 +84,8 @@ class BinaryRandomizedResponse:
     def enclose_epsilon(self, delta: float, highest: float) -> Enclosure:
         """Enclose the least epsilon in [0, highest] whose delta is at most ``delta``.
 
-        `enclose` confirms the upper end: a published epsilon holds when it is checked.
+        `enclose` confirms the upper end, if ``delta`` is one that it can tell from 0: a published
+        epsilon holds when it is checked.
         """
         if self._first_excess(0.0, 0.5 * delta, 0.0) < 0.0:
             return Enclosure(0.0, 0.0)  # no delta is enclosed twice as wide
@@ -92,8 +93,9 @@ class BinaryRandomizedResponse:
         extremes = (self._least_epsilon(delta, ones, 0.0, highest) for ones in (0.0, self._others))
         lower = max(extremes)
         worst = self._worst_sampled(lower)
-        if delta < SMALLEST_DELTA:  # which `enclose` cannot tell from 0
-            return Enclosure(self._least_epsilon(delta, worst, lower, highest), highest)
+        if delta < SMALLEST_DELTA:
+            lower = self._least_epsilon(delta, worst, lower, highest)
+            return Enclosure(lower, self._far_epsilon(delta, lower, highest))
         upper, step = 0.0, _FIRST_STEP * self._tolerance
         while True:
             lower, enough = last_above_first_below(
@@ -110,6 +112,20 @@ class BinaryRandomizedResponse:
                 step = max(step, self._tolerance)
             upper += max(step * max(upper, self._deviation()), math.ulp(highest))
             step *= 2.0
+
+    def _far_epsilon(self, delta: float, lowest: float, highest: float) -> float:
+        """Return the least epsilon found that is enough for a ``delta`` below 1e-300."""
+        epsilon, ones = lowest * (1.0 + self._tolerance), 0.0
+        while epsilon < highest:
+            # What was settled at a smaller epsilon stays settled, since delta falls in epsilon.
+            ones = self._first_excess(epsilon, delta, ones)
+            if ones < 0.0:
+                return epsilon
+            _, epsilon = last_above_first_below(
+                functools.partial(self._upper, ones=ones), delta, epsilon, highest, guess=epsilon
+            )
+            epsilon *= 1.0 + self._tolerance
+        return highest
 
     def _aim(self, epsilon: float) -> tuple[float, float]:
         """Return the number of ones that looks worst, and a delta expected to be above all."""
