@@ -23,14 +23,15 @@ from deploy.make_vectors import (
     public,
 )
 from deploy.steps import open_outer
-from deploy.test_task_dap import COUNT, dap_task
+from deploy.test_dap import COUNT, dap_task
 from shuffledp import AnswerSets, Categories, Mean, VectorMean
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ShuffledpError
 from shuffledp.deploy import messages as m
 from shuffledp.deploy.asked_terms import AskedTerms
+from shuffledp.deploy.dap import DapTask
 from shuffledp.deploy.messages import new_codes, read_codes, write_code
-from shuffledp.deploy.task import DapTask, Task
+from shuffledp.deploy.task import Task
 from shuffledp.deploy.wire import opaque
 
 MESSAGES = make_messages()

@@ -75,7 +75,8 @@ def attack_atoms(profile: LocalProfile) -> tuple[BlanketAtom, ...]:
     if profile.attack or profile.delta0 > 0.0 or not 0.0 < profile.epsilon0 <= LARGEST_EPSILON0:
         return profile.attack
     data = [] if profile.participation < 1.0 else _family_data(profile)
-    # Of any randomizer's data, answers of two are worse up to ln 2, and those of three beyond.
+    # For any randomizer, data of two answers give the larger divergence up to epsilon0 = ln 2,
+    # and data of three beyond.
     is_ternary_worse = profile.family is RandomizerFamily.ANY and profile.epsilon0 > math.log(2.0)
     return families.listed_atoms(data[-1 if is_ternary_worse else 0][1]) if data else ()
 

@@ -231,8 +231,8 @@ def check(*, task_file: Path | None, dap: Path | None, **numbers: float | None) 
 
 def _check_dap(path: Path, **numbers: float) -> None:
     """Print the guarantee of the smallest batch of a DAP task."""
+    from shuffledp.deploy.dap import DapTask
     from shuffledp.deploy.database import bytes_of
-    from shuffledp.deploy.task import DapTask
 
     if not {"epsilon0", "delta"} <= numbers.keys():
         raise click.UsageError("--dap needs --epsilon0 and --delta: no DAP task says them")

@@ -9,7 +9,7 @@ import pytest
 import shuffledp as sdp
 from golden.schemas import found_in
 from shuffledp.cli.main import main
-from shuffledp.deploy.task import DapTask
+from shuffledp.deploy.dap import DapTask
 from shuffledp.deploy.wire import Fault, ProtocolError, Reason, opaque, uint
 
 HISTOGRAM = uint(4, 4) + opaque(uint(12, 4) + uint(4, 4), 2)
