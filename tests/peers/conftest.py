@@ -41,6 +41,7 @@ class InProcess(httpx.BaseTransport):
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 
     def close(self):
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
 

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, SupportsFloat, SupportsIndex
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,6 +182,7 @@ def new_folder() -> str:
 def quick_relay(terms: Terms, graph: Graph, folder: str) -> Relay:
     """Return a relay on a file in a folder, which no power cut reaches."""
     relay = Relay(Path(folder) / "relay.db", terms, graph)
+    finalize(relay, relay._connection.close)  # no test does; Python 3.13 warns of open ones
     relay.rows("PRAGMA synchronous = OFF")
     return relay
 
