@@ -332,6 +332,9 @@ def test_a_trusted_curator_adds_laplace_noise(kind):
         0.8 * at_same / plan.expected_standard_error
     )
     assert f"scale {scale:.6g}/epsilon" in plan.central_model.mechanism
+    # Such noise on the sums of groups, or on cumulative totals, would not be what is compared.
+    on_totals = plan.central_model.mechanism.endswith(" on each total of a trusted curator")
+    assert on_totals == (kind.question.kind not in {"mean-by-group", "distribution"})
 
 
 @EACH

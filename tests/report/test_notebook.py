@@ -60,7 +60,7 @@ def test_answers_called_like_symbols_stay_as_they_are(make_result):
 def test_long_domains_are_cut_and_say_so(make_result):
     result = make_result([f"answer {i}" for i in range(25)], num_users=10**6)
     assert "and 5 more" in notebook_html(result)
-    assert "and 5 more, in result.estimates" in terminal_text(result)
+    assert "and 5 more, in estimates.csv (in Python result.estimates)" in terminal_text(result)
 
 
 def test_the_terminal_gets_aligned_columns(make_result):

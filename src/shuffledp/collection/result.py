@@ -354,5 +354,5 @@ def central_model(
     return ModelComparison(
         epsilon_for_same_error=product / error if error else math.inf,
         standard_error_at_same_epsilon=product / epsilon if epsilon else math.inf,
-        mechanism=f"Laplace noise of scale {scale:.6g}/epsilon on each total of a trusted curator",
+        mechanism=question.central_noise.format(f"Laplace noise of scale {scale:.6g}/epsilon"),
     )

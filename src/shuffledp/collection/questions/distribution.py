@@ -63,6 +63,10 @@ class Distribution(question.Shares):
     checked_by: ClassVar[tuple[str, ...]] = ("edges",)
     reads: ClassVar[tuple[str, ...]] = ("missing", "clip")
     no_values: ClassVar[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
+    central_noise: ClassVar[str] = (
+        "noise of a trusted curator on a tree of totals, with the error of {} on each total below "
+        "an edge"
+    )
     expected_for: ClassVar[str] = (
         "root mean square over the shares below the edges, for values spread evenly over the bins"
     )

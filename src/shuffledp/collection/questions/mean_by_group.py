@@ -53,6 +53,10 @@ class MeanByGroup(Mean):
     listed: ClassVar[str] = "groups"
     checked_by: ClassVar[tuple[str, ...]] = ("groups", *Mean.checked_by)
     no_values: ClassVar[NDArray[np.float64]] = np.empty((0, 2))
+    central_noise: ClassVar[str] = (
+        "{} on each mean times the number of users, of a trusted curator who may tell the sizes of "
+        "groups, all equal"
+    )
     expected_for: ClassVar[str] = "for groups of equal size, values spread evenly over the range"
 
     groups: tuple[str, ...]

@@ -96,6 +96,9 @@ class Question(Protocol[Estimates_co]):
     checked_by: ClassVar[tuple[str, ...]] = ()
     """Parameters on which the check of values depends."""
 
+    central_noise: ClassVar[str] = "{} on each total of a trusted curator"
+    """What a trusted curator would do with noise of the scale `central_sensitivity`."""
+
     @property
     def num_rounds(self) -> int:
         """Number of rounds of its own; 1 if it has none."""
