@@ -91,7 +91,8 @@ def _(subject: Result) -> str:
         *wording.same_width([headings, *rows[:_MOST_ROWS]]),
     ]
     if len(rows) > _MOST_ROWS:
-        lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in estimates.csv (in Python result.estimates)")
+        where = "estimates.csv (in Python result.estimates)"
+        lines.append(f"and {len(rows) - _MOST_ROWS:,} more, in {where}")
     for table in further_tables(subject):
         if table.is_short:
             lines += ["", f"{table.title}:", *wording.same_width([table.headings, *table.rows])]
