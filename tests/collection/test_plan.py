@@ -338,6 +338,16 @@ def test_a_trusted_curator_adds_laplace_noise(kind):
 
 
 @EACH
+def test_whoever_reads_a_record_finds_its_epsilon_again(kind):
+    asked = {"num_users": 1000, "delta": 1e-6}
+    plan = sdp.plan(kind.question, epsilon=0.8, **asked)
+    law = plan.randomizer
+    again = sdp.plan(kind.question, epsilon0=law.epsilon0, randomizer=law.name, **asked)
+    epsilon = plan.guarantee.epsilon_upper
+    assert again.guarantee.epsilon_upper == pytest.approx(epsilon, rel=1e-9)
+
+
+@EACH
 def test_without_a_shuffler_epsilon0_is_epsilon(kind):
     plan = sdp.plan(kind.question, num_users=1000, epsilon=0.8, delta=1e-6)
     assert plan.local_model.epsilon_for_same_error == plan.randomizer.epsilon0
