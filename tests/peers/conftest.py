@@ -30,10 +30,10 @@ class InProcess(httpx.BaseTransport):
 
     def __init__(self, app) -> None:
         self._inner = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        self._loop = asyncio.new_event_loop()
+        self._runner = asyncio.Runner()
 
     def handle_request(self, request):
-        return self._loop.run_until_complete(self._handle(request))
+        return self._runner.run(self._handle(request))
 
     async def _handle(self, request):
         response = await self._inner.handle_async_request(request)
@@ -41,8 +41,7 @@ class InProcess(httpx.BaseTransport):
         return httpx.Response(response.status_code, headers=response.headers, content=content)
 
     def close(self):
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
+        self._runner.close()
 
 
 def client_of(collection, http) -> RelayClient:
