@@ -117,6 +117,14 @@ def test_json_keys():
     assert set(printed["local_model"]) == set(printed["central_model"])
 
 
+def test_json_has_no_infinity():
+    plan = make_plan(Categories(domain(3)), num_users=100, epsilon0=0.0, delta=1e-8, frequency=0.1)
+    printed = json.loads(json.dumps(plan.to_json_dict(), allow_nan=False))
+    assert printed["expected_standard_error"] is None
+    assert printed["local_model"]["standard_error_at_same_epsilon"] is None
+    assert printed["frequent_standard_errors"]["plan"] is None
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_chosen_randomizer_is_the_one_used(name):
     plan = make_plan(

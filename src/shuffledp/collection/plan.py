@@ -294,10 +294,10 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
         return tuple(found)
 
     def to_json_dict(self) -> dict[str, object]:
-        """Return the JSON object of ``shuffledp plan --json``."""
-        return {
+        """Return the JSON object of ``shuffledp plan --json``; None in the place of infinities."""
+        found = {
             "randomizer": self.randomizer.name,
-            "epsilon0": finite(self.randomizer.epsilon0),
+            "epsilon0": self.randomizer.epsilon0,
             "guarantee": self.guarantee.to_json_dict(),
             "expected_standard_error": self.expected_standard_error,
             "alternatives": [each.to_json_dict() for each in self.alternatives],
@@ -317,6 +317,7 @@ class Plan(Shown, Influenced, Releasing, Generic[Estimates_co]):
             **self.question.prospects(self.randomizer, self.num_users, self.dummies),
             **(self._comparison_json() if self.is_compared else {}),
         }
+        return dict(finite(found))
 
     def _comparison_json(self) -> dict[str, object]:
         """Return the entries of `to_json_dict` that only plans with dummies or a frequency have."""

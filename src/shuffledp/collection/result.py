@@ -219,8 +219,8 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
             ``is_simulation``, ``warnings``; for a table also ``central_model``, for a shuffle
             within groups ``groups``, through a network ``network``; with ``weights`` facts about
             them; with dummies their laws, ``num_dummies`` and the guarantee ``without_dummies``;
-            further estimates, such as ``associations``. Plain Python values only; None for an
-            infinite epsilon0.
+            further estimates, such as ``associations``. Plain Python values only; None in
+            the place of infinities.
         """
         estimates, columns, curator = self.estimates, self.columns(), self.central_model
         facts: Any = self.facts
@@ -244,10 +244,10 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
             "without_shuffler": self.without_shuffler.to_json_dict(),
             **({"weights": self.weights.to_json_dict()} if self.weights else {}),
             **self._dishonest_json(),
-            **getattr(estimates, "findings", {}),
+            **finite(dict(getattr(estimates, "findings", {}))),
             **({"quantiles": quantiles} if quantiles else {}),
             **self._dummies_json(),
-            **({"central_model": asdict(curator)} if curator else {}),
+            **({"central_model": finite(asdict(curator))} if curator else {}),
             **({} if facts is None else {facts.kind: asdict(facts)}),
         }
 

@@ -226,6 +226,10 @@ def _json_number(value: Bound | float) -> object:
     return {"lower": value.lower, "upper": finite(value.upper)}
 
 
-def finite(value: float) -> float | None:
-    """Return a number for JSON, which has no infinity."""
-    return None if value == math.inf else value
+def finite(value: Any) -> Any:
+    """Return a value for JSON, which has no infinity: None in the place of each, at any depth."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
