@@ -241,10 +241,10 @@ def largest_local_epsilon(
     def at(parts: int) -> float:
         return epsilon0_of_strength(parts * unit, certain)
 
-    def cost(parts: int) -> float:
+    def cost(epsilon0: float) -> float:
         release = ShuffledRelease(
             num_users=num_users,
-            profile=make(at(parts)),
+            profile=make(epsilon0),
             participation=participation,
         )
         return epsilon_upper(release * times, allowed)
@@ -255,10 +255,13 @@ def largest_local_epsilon(
         strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
     else:
         one = {"epsilon": certain, "delta": level, "relative_tolerance": 1.0 / _PARTS}
-        strength = _strength(largest_epsilon0(make, num_users=num_users, **one))
+        alone = largest_epsilon0(make, num_users=num_users, **one)
+        if times == 1 and cost(alone) <= target:
+            return alone  # within the tolerance, however steeply epsilon grows there
+        strength = _strength(alone)
     most = int(_strength(LARGEST_CALIBRATED) / unit)
     parts, _ = neighbours(
-        cost,
+        lambda parts: cost(at(parts)),
         target,
         power=1.0,
         least=_PARTS,
