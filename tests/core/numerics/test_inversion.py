@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shuffledp.core.numerics.inversion import last_above_first_below, last_within
+from shuffledp.core.numerics.inversion import last_above_first_below, last_within, neighbours
 
 
 class Counted:
@@ -169,3 +169,18 @@ def test_the_search_is_quick_where_costs_grow_like_roots():
     found = last_within(cost, 100.0, most=10**6)
     assert cost(found) <= 100.0 < cost(found + 2)
     assert len(asked) <= 15
+
+
+@pytest.mark.parametrize("power", [1.0, -1.0])
+def test_a_cost_that_jumps_from_0_is_bisected(power):
+    tried = []
+
+    def cost(number):
+        tried.append(number)
+        beyond = number - 765_432 if power > 0.0 else 765_432 - number
+        return max(beyond, 0.0) * 1e9
+
+    low, high = neighbours(cost, 1.0, power=power, most=10**9, guess=1e6)
+    assert low <= 765_432 <= high
+    assert high - low <= 1 + low // 10_000
+    assert len(tried) <= 25

@@ -141,7 +141,7 @@ def neighbours(
     They are adjacent below ``exact_below``, and beyond it at most one part in that number apart.
     The cost is assumed to be about proportional to a power of the number, positive or negative.
     An end that was never evaluated is ``least`` or ``most`` + 1. After four steps in a row that do
-    not halve the bracket comes ``most``, or bisection in the logarithm.
+    not halve the bracket comes ``most``, or bisection in the logarithm; so after a step beyond it.
     """
     low, high = least, most + 1
     point, slow = int(min(max(guess, low + 1.0), most)), 0
@@ -157,9 +157,11 @@ def neighbours(
         if high - low <= max(1, low // exact_below):
             return low, high
         slow = 0 if math.log(high / max(low, 0.5)) <= 0.5 * width else slow + 1
-        if known and slow < _PATIENCE:
-            point = min(max(_by_power_law(known, power, exact_below), low + 1), high - 1)
-        else:  # where the cost hardly changes, perhaps to the end
+        is_trusted = bool(known) and slow < _PATIENCE
+        point = _by_power_law(known, power, exact_below) if is_trusted else low
+        if is_trusted and high > most:
+            point = min(max(point, low + 1), most)
+        elif not low < point < high:  # where the cost hardly changes, perhaps to the end, or jumps
             point = most if high > most else max(math.isqrt(max(low, 1) * high), low + 1)
             slow = 0
 
