@@ -11,6 +11,7 @@ from peers.link import ANY_SIZE
 from shuffledp import Mean
 from shuffledp.collection.leakage import json_of_run, leakage_of
 from shuffledp.collection.questions.question import EstimateOptions
+from shuffledp.core.dummies import DummyLaw
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import DataError
 from shuffledp.deploy.asked_terms import AskedTerms
@@ -24,9 +25,10 @@ from shuffledp.network.positions.bounds import exact_position_bounds
 from shuffledp.network.walk import RandomWalk
 from shuffledp.peers import collecting
 from shuffledp.peers.collecting import FetchedStore, collection_result, fetch, fetched_facts
-from shuffledp.peers.exchange_account import ExchangeRecord
+from shuffledp.peers.exchange_account import Arrived, ExchangeRecord
 from shuffledp.peers.relay_client import RelayClient
 from shuffledp.peers.terms import graph_digest
+from shuffledp.randomizers import KRandomizedResponse
 from shuffledp.report import page_html
 
 EVERYBODY = [0, 1, 2, 3, 4, 5]
@@ -285,3 +287,47 @@ def test_guesses_are_for_questions_with_a_list_of_answers(over):
     result = result_of(means, fetched, reports=tuple(asked.codec.encode(drawn)))
     assert leakage_of(result) is None
     assert json_of_run(result) == {}
+
+
+def own_reports(*, num_reports, num_handed_in, mean_kept, num_short=0):
+    """What `_own_reports` makes of 100 users with 0.3 dummies each."""
+    exchange = SimpleNamespace(
+        terms=SimpleNamespace(dummies_each=0.3),
+        record=SimpleNamespace(nodes=np.arange(100)),
+        mean_kept=mean_kept,
+    )
+    handed_in = np.arange(num_handed_in)
+    short = (1,) * num_short
+    arrived = Arrived(num_reports=num_reports, handed_in=handed_in, short_since=short)
+    return collecting._own_reports(exchange, arrived)
+
+
+def test_own_reports_among_dummies_are_known_if_nothing_was_kept():
+    for number in (100, 117, 160):
+        assert own_reports(num_reports=number, num_handed_in=100, mean_kept=0.0) == (100, 0.0)
+    alone, variance = own_reports(num_reports=104, num_handed_in=100, mean_kept=0.0, num_short=1)
+    assert (alone, variance) == (80, pytest.approx(80 * 0.3 / 1.3))
+
+
+@pytest.mark.slow
+def test_the_number_of_own_reports_has_the_variance_stated_and_widens_intervals():
+    draw = Entropy.from_seed(3).generator()
+    law = KRandomizedResponse(domain_size=3, epsilon0=8.0)
+    errors, variances, inside = [], [], []
+    for _ in range(2_000):
+        own = 100 - draw.binomial(100, 0.08)
+        extra = draw.poisson(0.3 * own)
+        number, variance = own_reports(
+            num_reports=own + extra, num_handed_in=92, mean_kept=8.0 * 1.3
+        )
+        errors.append(number - own)
+        variances.append(variance)
+        counts = law.aggregate(law.randomize(np.zeros(own, np.int64), Entropy.from_seed(own)))
+        support = counts.support + draw.multinomial(extra, [1 / 3] * 3)
+        all_counts = replace(counts, support=support, num_reports=own + extra)
+        told = all_counts.less_dummies(DummyLaw.from_text("poisson:0.1"), num_users=number)
+        found = collecting._widened(law.estimate(told), variance / number**2)
+        inside.append(found.lower[0] <= 1.0 <= found.upper[0])
+    assert abs(np.mean(errors)) < 5.0 * np.std(errors) / np.sqrt(2_000)
+    assert np.var(errors) < 1.1 * np.mean(variances)
+    assert np.mean(inside) > 0.95 - 5.0 * np.sqrt(0.95 * 0.05 / 2_000)

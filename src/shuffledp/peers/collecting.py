@@ -295,13 +295,15 @@ def collection_result(
     profile, collected = asked.randomizer.profile, fetched.collected
     counts: Any = asked.randomizer.aggregate(reports)
     arrived = fetched.arrived(reports.num_reports)
-    laws, num_own = (terms.dummies,) if terms.dummies else (), reports.num_reports
-    if laws:
-        num_own = _num_own(terms, arrived, num_registered)
-        counts = counts.less_dummies(*laws, num_users=num_own)
-    estimates = asked.question.estimate(asked.randomizer, counts, options)
     how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
     exchange = Exchange(terms, graph, fetched.record, arrived, **how)
+    laws, num_own, variance = (terms.dummies,) if terms.dummies else (), reports.num_reports, 0.0
+    if laws:
+        num_own, variance = _own_reports(exchange, arrived)
+        counts = counts.less_dummies(*laws, num_users=num_own)
+    estimates = asked.question.estimate(asked.randomizer, counts, options)
+    if variance:
+        estimates = _widened(estimates, variance / num_own**2)
     crowd = None
     if exchange.can_hide:
         crowd = exchange.hiding.overlaps
@@ -343,15 +345,35 @@ def collection_result(
     )
 
 
-def _num_own(terms: Terms, arrived: Arrived, num_registered: int) -> int:
-    """Return the number of users' own reports among the reports and dummies that came.
+def _own_reports(exchange: Exchange, arrived: Arrived) -> tuple[int, float]:
+    """Return about how many reports that came are no dummies, and the variance of that number.
 
-    All, if all registered users handed in and confirm; otherwise their usual share.
+    It is known if all registered users handed in and confirm. Otherwise it is the usual share of
+    what came; if only holders who handed in nothing keep reports, weighed with the registered users
+    less the mean number kept. The variance of the number kept is at most that mean.
     """
-    number = arrived.num_reports
-    if arrived.num_confirmed < num_registered:
-        number = round(number / (1.0 + terms.dummies_each))
-    return max(1, min(num_registered, number))
+    each, number = exchange.terms.dummies_each, arrived.num_reports
+    registered, share = int(exchange.record.nodes.size), number / (1.0 + each)
+    variance, kept = share * each / (1.0 + each), exchange.mean_kept / (1.0 + each)
+    if arrived.num_confirmed == arrived.handed_in.size:
+        share = (share * kept + (registered - kept) * variance) / (kept + variance)
+        variance *= kept / (kept + variance)
+    return max(1, min(registered, number, round(share))), variance
+
+
+def _widened(estimates: Any, variance: float) -> Any:
+    """Return frequencies with the error of the number of users' reports among dummies.
+
+    Of that relative variance: an excess over 1/k, of k answers alike, is off by as much.
+    """
+    added = variance * (estimates.frequency - 1.0 / estimates.frequency.size) ** 2
+    middle, half = 0.5 * (estimates.lower + estimates.upper), estimates.upper - estimates.lower
+    half = np.sqrt(0.25 * half**2 + estimates.quantile**2 * added)
+    errors = {
+        name: np.sqrt(getattr(estimates, name) ** 2 + added)
+        for name in ("standard_error", "population_standard_error")
+    }
+    return replace(estimates, lower=middle - half, upper=middle + half, **errors)
 
 
 def fetched_facts(terms: Terms, fetched: Fetched) -> Mapping[str, object]:

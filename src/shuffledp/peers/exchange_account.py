@@ -286,7 +286,9 @@ class Exchange:
         loads *= (1.0 + terms.dummies_each) * (1.0 + 1e-12)
         self.most_held = float(loads[-1].max())
         seen = np.isin(nodes, arrived.handed_in)
-        self.doubts = arrived.doubts(terms, record.nodes.size, loads[-1][~seen])
+        kept = loads[-1][~seen]
+        self.mean_kept = float(kept.sum())  # with the users who handed in nothing
+        self.doubts = arrived.doubts(terms, record.nodes.size, kept)
         self.overload = overload_probability(
             self._walk,
             loads,
