@@ -34,7 +34,7 @@ def test_a_relay_has_the_graph_of_the_terms(path):
 
 def test_registration(path):
     terms = terms_on()
-    relay = Relay(path, terms, GRAPH)
+    relay = quick_relay(terms, GRAPH, path.parent)
     data = Registration.make(terms, 2, PrivateKeys.generate()).to_bytes()
     assert relay.register(data) is True
     assert relay.register(data) is False
@@ -53,7 +53,7 @@ def test_nobody_registers_after_the_start():
 
 def test_too_few_registered(path):
     terms = terms_on(least_registered=2)
-    relay = Relay(path, terms, GRAPH)
+    relay = quick_relay(terms, GRAPH, path.parent)
     relay.register(Registration.make(terms, 2, PrivateKeys.generate()).to_bytes())
     assert not relay.go_on()
     assert relay.round_number == 0
