@@ -166,7 +166,7 @@ def test_searches_take_few_compositions(monkeypatch):
     assert compositions[0] <= 8  # 18 once
 
 
-def test_basic_composition_is_not_computed_where_one_value_rules_it_out(monkeypatch):
+def test_basic_composition_is_not_computed_for_releases_of_one_kind(monkeypatch):
     def refused(*_):
         raise AssertionError("basic composition was computed")
 
@@ -234,20 +234,6 @@ def test_rare_terms_are_listed_as_far_as_it_takes(monkeypatch):
     found = positive_part.mean_positive_part(10**9, -1e-9, masses, differences)
     assert max(listed) <= 16
     assert found.lower <= found.upper <= found.lower * (1.0 + 1e-9)
-
-
-def test_a_sum_of_nearly_certain_losses_is_not_composed(monkeypatch):
-    def refused(*_, **__):
-        raise AssertionError("a lattice was made")
-
-    monkeypatch.setattr(composition, "convolve", refused)
-    release = ShuffledRelease(profile=LocalProfile(epsilon0=18.4), num_users=51_486)
-    bound = (release * 64_449).epsilon(3e-228)
-    assert bound.upper == pytest.approx(18.4 * 64_449)
-    assert bound.lower >= bound.upper * (1.0 - 1e-5)
-    binary = ShuffledRelease(profile=k_rr(35.0, 2), num_users=130_000_000)
-    rounds = (binary * 59_510).epsilon(1e-6)
-    assert rounds.lower >= rounds.upper * (1.0 - 1e-5)
 
 
 @pytest.mark.slow

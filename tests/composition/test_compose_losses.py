@@ -1,7 +1,6 @@
 import math
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,8 +13,6 @@ from shuffledp.composition import compose_losses
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import compose_losses as convolution
 from shuffledp.composition.compose_losses import (
-    certain_delta,
-    certain_epsilon,
     compose,
     compose_curves,
 )
@@ -360,62 +357,3 @@ def test_intervals_are_short():
         short = composition._short(value)
         assert value <= short <= value * (1.0 + 2.0**-19)
         assert Fraction(short) * 999_983 == Fraction(short * 999_983)
-
-
-@pytest.mark.parametrize("epsilon0", [4.0, 18.0, 40.0])
-@pytest.mark.parametrize("rounds", [1, 3, 30])
-@pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.3])
-def test_a_certain_epsilon_is_not_held_by_the_rounds(epsilon0, rounds, delta):
-    """One user alone, whose losses are +-epsilon0: all outcomes by their numbers of losses."""
-    truth = mpmath.exp(epsilon0) / (1 + mpmath.exp(epsilon0))
-
-    def single(epsilon):
-        found = max(float(truth - mpmath.exp(epsilon) * (1 - truth)), 0.0)
-        return Enclosure(found * (1.0 - 1e-13), found * (1.0 + 1e-13))
-
-    curve = HockeyStickCurve(forward=single, backward=single, highest=epsilon0)
-    found = certain_epsilon([(curve, rounds)], delta, upper=False)
-    held = sum(
-        mpmath.binomial(rounds, times)
-        * truth**times
-        * (1 - truth) ** (rounds - times)
-        * max(1 - mpmath.exp(found - (2 * times - rounds) * mpmath.mpf(epsilon0)), 0)
-        for times in range(rounds + 1)
-    )
-    assert found == 0.0 or held > delta
-    if delta < 0.5 * float(truth) ** rounds:
-        missed = math.log1p(-delta / float(truth) ** rounds)
-        assert found >= rounds * epsilon0 * (1.0 - 1e-3) + missed
-
-
-@pytest.mark.parametrize("epsilon0", [5.0, 18.0, 40.0])
-@pytest.mark.parametrize("rounds", [3, 30, 1000])
-def test_a_certain_delta_is_below_that_of_the_rounds(epsilon0, rounds):
-    """One user alone again; from no epsilon at all to all that the losses add up to."""
-    truth = mpmath.exp(epsilon0) / (1 + mpmath.exp(epsilon0))
-    curve = HockeyStickCurve(
-        forward=lambda epsilon: Enclosure(
-            *[max(float(truth - mpmath.exp(epsilon) * (1 - truth)), 0.0)] * 2
-        ),
-        backward=lambda _: Enclosure(0.0, 0.0),
-        highest=epsilon0,
-    )
-    certain = []
-    for share in (0.0, 0.3, 0.6, 0.9, 0.99, 1.0):
-        epsilon = share * rounds * epsilon0
-        found = certain_delta([(curve, rounds)], epsilon)
-        held = sum(
-            mpmath.binomial(rounds, times)
-            * truth**times
-            * (1 - truth) ** (rounds - times)
-            * max(1 - mpmath.exp(epsilon - (2 * times - rounds) * mpmath.mpf(epsilon0)), 0)
-            for times in range(rounds + 1)
-        )
-        assert found <= held
-        certain.append(found > 0.0)
-    assert certain[0] == (rounds > 50)
-    assert not certain[-1]
-
-
-def test_nothing_is_certain_of_losses_without_a_highest():
-    assert certain_epsilon([(gaussian_pairs.curve(1.0), 3)], 1e-6, upper=True) == 0.0

@@ -297,15 +297,6 @@ _RARE = 3.0
 # Number of deviations beyond the quantile of one loss up to which knots stay dense.
 _DENSE = 9.0
 
-# Relative distances from the highest loss at which sums near their highest are looked for.
-_GAPS = (1e-6, 5e-4)
-
-# Wider ones, where the sum need only be far above an epsilon: a crowd of n takes about ln n off.
-_WIDE_GAPS = (0.03, 0.1, 0.3)
-
-# Exponent of the chance that is left where a sum of losses is as good as certain: 1e-9.
-_SURE = 20.7
-
 # A loss beyond which no curve is evaluated; a curve that tends to a limit has reached it here.
 _FAR_LOSS = 500.0
 
@@ -424,69 +415,6 @@ def _common_interval(curves: Curves, deviations: Sequence[float], ratio: float) 
         # A loss of exactly the highest, as of randomized response, then is on the lattice.
         interval = highest / math.ceil(highest / interval)
     return _short(interval)
-
-
-def _chance_near_highest(
-    curve: HockeyStickCurve, gap: float, *, upper: bool
-) -> tuple[float, float]:
-    """Return a loss at a relative ``gap`` below the highest, and the chance of more; 0 if unknown.
-
-    By the upper end of the curve, or its lower one. Let h(x1) = 0, x1 = e^m and x = e^l < x1. As h
-    is convex, -h'(x) >= h(x)/(x1 - x), so Pr[L > l] = h(x) - x h'(x) >= h(x)/(1 - e^(l - m)).
-    """
-    loss = curve.highest * (1.0 - gap)
-    if not loss < curve.highest < math.inf:
-        return loss, 0.0
-    value = value_at(curve.forward, loss)
-    chance = (value.upper if upper else value.lower) / -math.expm1(loss - curve.highest)
-    return loss, min(chance, 1.0)
-
-
-def certain_epsilon(parts: Curves, delta: float, *, upper: bool) -> float:
-    """Return an epsilon at which the product of curves exceeds delta, without composing; or 0.
-
-    By the upper ends of the curves, or rounded down by their lower ends. Where nearly every loss is
-    nearly the highest, so is the sum: if a loss is above l with probability p, T rounds have
-    H(P^T, Q^T; e^epsilon) >= p^T (1 - e^(epsilon - T l)), which exceeds delta for all
-    epsilon < T l + ln(1 - delta p^-T).
-    """
-    best = 0.0
-    for gap in _GAPS:
-        log_chance, total = 0.0, 0.0
-        for curve, count in parts:
-            loss, chance = _chance_near_highest(curve, gap, upper=upper)
-            if chance <= 0.0:
-                log_chance = -math.inf
-                break
-            log_chance += count * (math.log(chance) - 8.0 * _UNIT) * (1.0 + 8.0 * _UNIT)
-            total += count * loss
-        missed = math.log(delta) - log_chance
-        missed += 2.0 * _UNIT * (abs(math.log(delta)) + abs(log_chance))
-        if missed < 0.0:
-            best = max(best, total * (1.0 - 1e-12) + math.log(-math.expm1(missed)))
-    return best
-
-
-def certain_delta(parts: Curves, epsilon: float) -> float:
-    """Return a delta next to 1 that the lower ends of curves prove without composing; or 0.
-
-    A loss is above l with probability at least p and never below -m, so the sum S of T has a mean
-    of at least mu = T (p l - (1 - p) m) and, by Hoeffding, Pr[S <= mu - (l + m) sqrt(a T/2)] is at
-    most e^-a. If that threshold is at least epsilon + a, delta is at least (1 - e^-a)^2.
-    """
-    for gap in (*_GAPS, *_WIDE_GAPS):
-        mean, square = 0.0, 0.0
-        for curve, count in parts:
-            loss, chance = _chance_near_highest(curve, gap, upper=False)
-            if chance <= 0.0:
-                break
-            chance *= 1.0 - 8.0 * _UNIT
-            mean += count * (chance * loss - (1.0 - chance) * curve.highest)
-            square += count * (loss + curve.highest) ** 2
-        else:
-            if mean - math.sqrt(0.5 * _SURE * square) >= (epsilon + _SURE) * (1.0 + 1e-9):
-                return 1.0 - 3.0 * math.exp(-_SURE)
-    return 0.0
 
 
 def compose_curves(curves: Curves, *, smallest_delta: float, upper: bool) -> PrivacyLoss:

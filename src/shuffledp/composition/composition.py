@@ -43,7 +43,7 @@ from shuffledp.amplification.method import HockeyStickCurve
 from shuffledp.amplification.registry import SHUFFLE_ASSUMPTIONS
 from shuffledp.composition import compose_losses as composition
 from shuffledp.composition import privacy_loss
-from shuffledp.composition.privacy_loss import PrivacyLoss, value_at
+from shuffledp.composition.privacy_loss import PrivacyLoss
 from shuffledp.core import checks
 from shuffledp.core.bound import Bound, reconciled_lower
 from shuffledp.core.errors import OutOfRegimeError, ParameterError, PrecisionError
@@ -72,9 +72,6 @@ _FIRST_RESOLVED, _LAST_RESOLVED = 1e-10, 1e-290
 
 _TYPICAL_DELTA = 1e-6
 _ROUNDING = 16.0 * math.ulp(1.0)
-
-# Ends this close to another one, relatively, are not composed for: lattices are no finer.
-_CLOSE, _VERY_CLOSE = 1.0 - 1e-3, 1.0 - 1e-5
 
 # Largest relative crossing of ends that meet; more would mean that one of them is wrong.
 _MEETING = 1e-6
@@ -187,11 +184,10 @@ class Composable:
         left = max((allowed - failure) / (1.0 - failure) * (1.0 - _ROUNDING), 0.0)
         pure = pure_epsilon_of(parts)
         found = [(pure, "pure composition", _BASIC)]
-        if left > 0.0 and pure > 0.0 and not _pure_is_close(parts, left, pure):
+        if left > 0.0 and pure > 0.0:
             with suppress(PrecisionError):
                 found.append(_product_epsilon(parts, left))
-            least = min(each[0] for each in found)
-            if least > 0.0 and not _basic_is_above(parts, left, least):
+            if len(parts) > 1 or len(found) == 1:  # of one kind the product is smaller
                 found.append((_basic_epsilon(parts, left), "basic composition", _BASIC))
         upper, method, source = min(found, key=lambda each: each[0])
         if math.isinf(upper):
@@ -228,8 +224,6 @@ class Composable:
         if asked >= pure_epsilon_of(parts):
             proved = _failure_below(parts) if with_lower else None
             return _bound(parts, proved, failure, "pure composition", _BASIC)
-        if (certain := composition.certain_delta(_attacks_on(parts), asked)) > 0.0:
-            return _bound(parts, certain if with_lower else None, 1.0, "basic composition", _BASIC)
         rest, smallest, method, source = _rest_delta(parts, asked)
         upper = min(round_up(failure + (1.0 - failure) * rest), 1.0)
         lower = None
@@ -400,32 +394,6 @@ def _curves(parts: Parts, delta: float) -> list[tuple[HockeyStickCurve, int]]:
     return [(part.curve(level), times) for part, times in parts]
 
 
-def _pure_is_close(parts: Parts, left: float, pure: float) -> bool:
-    """Return True if the product of the curves cannot be clearly below basic composition."""
-    if any(part.failure > 0.0 or not part.highest < math.inf for part, _ in parts):
-        return False
-    curves = [each for each in _curves(parts, left) if each[0].highest > 0.0]
-    return composition.certain_epsilon(curves, left, upper=True) >= pure * _CLOSE
-
-
-def _basic_is_above(parts: Parts, left: float, least: float) -> bool:
-    """Return True if basic composition cannot be below ``least``, up to the curves' widths.
-
-    It cannot where each part alone exceeds its share of delta at epsilons that add up to
-    ``least``: that takes one value of each curve, an inversion dozens.
-    """
-    if any(part.failure > 0.0 or math.isinf(part.highest) for part, _ in parts):
-        return False
-    level = max(left / _rounds(parts), SMALLEST_DELTA) * (1.0 + _ROUNDING)
-    curves = _curves(parts, left)
-    strengths = [value_at(curve.forward, 0.0).upper for curve, _ in curves]
-    total = math.fsum(times * each for (_, times), each in zip(curves, strengths, strict=True))
-    return total > 0.0 and all(
-        value_at(curve.forward, least * each / total).upper > level
-        for (curve, _), each in zip(curves, strengths, strict=True)
-    )
-
-
 def _basic_epsilon(parts: Parts, left: float) -> float:
     """Return the sum of the epsilons at an even share of delta, rounded up."""
     share = left / _rounds(parts) * (1.0 - _ROUNDING)
@@ -529,10 +497,6 @@ def _lower_epsilon(parts: Parts, delta: float, upper: float) -> float | None:
         alone = [(part.epsilon_alone(0.0).lower, times) for part, times in parts]
         proved = [lower * times for lower, times in alone if lower is not None]
         return math.fsum(proved) * (1.0 - _ROUNDING) if proved else None
-    if _stated_loss(parts, upper=False) is None:  # stated losses are composed in no time
-        certain = composition.certain_epsilon(_attacks_on(parts), left, upper=False)
-        if certain >= upper * _VERY_CLOSE:
-            return certain
     return _below(
         parts, left, lambda loss: loss.epsilon(left), lambda part: part.epsilon_alone(delta)
     )
