@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +15,7 @@ from shuffledp.accounting.calibration import (
 )
 from shuffledp.amplification.registry import account_delta
 from shuffledp.composition.release import ShuffledRelease
-from shuffledp.core.errors import InfeasibleTargetError, ParameterError, PrecisionError
+from shuffledp.core.errors import InfeasibleTargetError, ParameterError
 from shuffledp.core.profile import LocalProfile
 from shuffledp.randomizers.registry import make_randomizer
 
@@ -162,39 +161,6 @@ def test_wide_ends_on_the_way_cost_no_more_than_the_tolerance(name, num_users, e
     epsilon0 = largest_epsilon0(make, num_users=num_users, epsilon=epsilon, delta=delta)
     assert delta_at(make(epsilon0), num_users, epsilon) <= delta
     assert delta_at(make(epsilon0 * (1.0 + 1.2e-6)), num_users, epsilon) > delta
-
-
-def test_a_guess_lost_in_round_off_is_only_a_guess(monkeypatch):
-    asked = []
-
-    def rough(profile, **options):
-        asked.append(options["width"])
-        if len(asked) == 2:
-            raise PrecisionError("lost")
-        return account_delta(profile, **options)
-
-    expected = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
-    monkeypatch.setattr(calibration, "account_delta", rough)
-    found = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
-    assert found == pytest.approx(expected, rel=1e-6)
-    assert asked[0] == asked[1] > asked[2] == asked[-1]
-
-
-def test_guesses_end_where_they_do_not_settle(monkeypatch):
-    asked = []
-
-    def restless(profile, **options):
-        asked.append(options["width"])
-        # Too large and too small in turn, for as long as only a guess is wanted.
-        found = account_delta(profile, **options)
-        wanted = options["width"] == asked[0]
-        return replace(found, upper=(1e-3, 1e-12)[len(asked) % 2]) if wanted else found
-
-    monkeypatch.setattr(calibration, "account_delta", restless)
-    found = largest_epsilon0(FAMILIES["any"], num_users=1000, epsilon=0.5, delta=1e-6)
-    assert asked.count(asked[0]) == 6
-    assert delta_at(FAMILIES["any"](found), 1000, 0.5) <= 1e-6
-    assert delta_at(FAMILIES["any"](found * 1.0001), 1000, 0.5) > 1e-6
 
 
 CROWD = ShuffledRelease(epsilon0=1.0, num_users=10_000)

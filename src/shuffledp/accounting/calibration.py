@@ -29,7 +29,6 @@ from shuffledp.core.errors import (
     InfeasibleTargetError,
     OutOfRegimeError,
     ParameterError,
-    PrecisionError,
 )
 from shuffledp.core.numerics.inversion import last_above_first_below, last_within, neighbours
 from shuffledp.core.profile import LocalProfile
@@ -38,13 +37,8 @@ from shuffledp.core.shown import Real, Shown
 # Reports are all but exact beyond this: e^-40 is below the 2^-64 that randomizers draw with.
 LARGEST_CALIBRATED = 40.0
 
-# Rough search for an answer: width of the ends, step at which it stops, and most evaluations.
-_COARSE_WIDTH = 1e-4
-_COARSE_STEP = 1e-3
-_MOST_GUESSES = 6
-
-# Approximate relative error of its result.
-_GUESS_SPREAD = 2e-5
+# Width of the ends of a first search for an answer, and relative error of what that starts from.
+_COARSE_WIDTH, _GAUSSIAN_SPREAD = 1e-4, 0.1
 
 # Local noise alone meets targets below this; amplification would be lost in round-off.
 _SMALLEST_EPSILON = 1e-12
@@ -55,9 +49,6 @@ _MOST_USERS = 10**13
 # Where each try is a composition: numbers of users up to the first are found exactly, larger ones
 # to one part in it; and the second is the number of steps in a strength without amplification.
 _EXACT_USERS_BELOW, _PARTS = 1_000, 2_000
-
-# Largest delta of one round, at its share of epsilon, for which one round gives the first guess.
-_RARE = 0.05
 
 
 def _checked_target(epsilon: float, delta: float) -> tuple[float, float]:
@@ -75,64 +66,41 @@ def largest_epsilon0(
     """Return the largest epsilon0 with which one shuffled batch meets a central target.
 
     At least ``epsilon``, at most 40; errs downwards by the tolerance. The privacy of a profile must
-    not improve with epsilon0. About eight calls of the accountant for an upper end, some of which
-    ask for a wide one only, to guess the answer.
+    not improve with epsilon0. About ten calls of the accountant for an upper end, most of which ask
+    for a wide one only, from which the answer is not far.
     """
     users = require_at_least("num_users", num_users, 1)
     target, allowed = _checked_target(epsilon, delta)
     if not _SMALLEST_EPSILON < target < LARGEST_CALIBRATED:
         return min(target, LARGEST_CALIBRATED)
 
-    def delta_at(epsilon0: float, *, width: float) -> float:
-        profile = profile_for(epsilon0)
-        return account_delta(
-            profile, num_users=users, epsilon=target, with_lower=False, width=width
-        ).upper
+    def least_inverse(guess: float, *, spread: float, tolerance: float) -> float:
+        """Return the least 1 / epsilon0 that meets the target, by ends as wide as the tolerance.
 
+        delta falls as it grows, and is 0 at 1 / epsilon.
+        """
+
+        def delta_at(inverse: float) -> float:
+            how: Any = {"num_users": users, "with_lower": False, "width": tolerance}
+            return account_delta(profile_for(1.0 / inverse), epsilon=target, **how).upper
+
+        return last_above_first_below(
+            delta_at,
+            allowed,
+            1.0 / LARGEST_CALIBRATED,
+            1.0 / target,
+            guess=guess,
+            spread=spread,
+            relative_tolerance=tolerance,
+        )[1]
+
+    # In a large crowd epsilon is about strength sqrt(4 ln(1/delta) / n); wide ends are quick.
+    strength = target * math.sqrt(min(users, _MOST_USERS) / (-4.0 * math.log(allowed)))
+    guess = 1.0 / epsilon0_of_strength(strength, target)
+    guess = least_inverse(guess, spread=_GAUSSIAN_SPREAD, tolerance=_COARSE_WIDTH)
     # Any upper end that meets the target proves it: half of the tolerance pays for a wider one.
-    tolerance = 0.5 * relative_tolerance
-    guess = _guess(partial(delta_at, width=_COARSE_WIDTH), users, target, allowed)
-    # delta falls as 1/epsilon0 grows, and is 0 from epsilon0 = epsilon on.
-    _, inverse = last_above_first_below(
-        lambda inverse: delta_at(1.0 / inverse, width=tolerance),
-        allowed,
-        1.0 / LARGEST_CALIBRATED,
-        1.0 / target,
-        guess=1.0 / guess,
-        spread=_GUESS_SPREAD,
-        relative_tolerance=tolerance,
-    )
+    inverse = least_inverse(guess, spread=_COARSE_WIDTH, tolerance=0.5 * relative_tolerance)
     return max(1.0 / inverse, target)
-
-
-def _guess(
-    delta_at: Callable[[float], float], num_users: int, epsilon: float, delta: float
-) -> float:
-    """Return an epsilon0 that approximately meets a target, from a few rough values of delta.
-
-    In a large crowd epsilon = s sqrt(4 ln(1/delta) / n) with the strength s = 2 sinh(epsilon0 / 2)
-    is roughly right: ln(1/delta) falls like a power of s, the second to begin with.
-    """
-    aimed = -math.log(delta)
-    num_users = min(num_users, _MOST_USERS)
-    epsilon0 = epsilon0_of_strength(epsilon * math.sqrt(num_users / (4.0 * aimed)), epsilon)
-    power, before = 2.0, None
-    for _ in range(_MOST_GUESSES):
-        try:
-            found = delta_at(epsilon0)
-        except PrecisionError:
-            break
-        if not 0.0 < found < 1.0:
-            break
-        place = math.log(_strength(epsilon0))
-        excess = math.log(-math.log(found) / aimed)
-        if before is not None:
-            power = min(max((excess - before[1]) / (before[0] - place), 0.5), 8.0)
-        before = (place, excess)
-        last, epsilon0 = epsilon0, epsilon0_of_strength(math.exp(place + excess / power), epsilon)
-        if abs(epsilon0 - last) <= _COARSE_STEP * last:
-            break
-    return epsilon0
 
 
 def _strength(epsilon0: float) -> float:
@@ -143,23 +111,6 @@ def _strength(epsilon0: float) -> float:
 def epsilon0_of_strength(strength: float, least: float) -> float:
     """Return the epsilon0 in [least, 40] at which 2 sinh(epsilon0 / 2) is a strength > 0."""
     return min(max(2.0 * math.asinh(0.5 * strength), least), LARGEST_CALIBRATED)
-
-
-def _users_of_one_round(profile: LocalProfile, epsilon: float, delta: float) -> int:
-    """Return the fewest users for one round; one more than 1e13 if 1e13 are too few."""
-    least = -math.log(delta)
-    met = math.nextafter(least, math.inf)
-
-    def exponent(num_users: int) -> float:
-        """Return -ln delta, about proportional to the users; above the target where it is met."""
-        found = account_delta(profile, num_users=num_users, epsilon=epsilon, with_lower=False).upper
-        if found > delta:
-            return -math.log(found)
-        return max(-math.log(found), met) if found > 0.0 else math.inf
-
-    strength = _strength(profile.epsilon0) / epsilon
-    guess = 4.0 * least * strength * strength
-    return neighbours(exponent, least, power=1.0, most=_MOST_USERS, guess=guess)[1]
 
 
 def largest_rounds(release: ShuffledRelease, *, epsilon: float, delta: float) -> int:
@@ -197,9 +148,6 @@ def least_users(
 
     strength = _strength(profile.epsilon0) / target
     guess = 4.0 * times * math.log(1.0 / allowed) * strength * strength
-    level = _level_of_one(times, allowed)
-    if level is not None and participation == 1.0 and profile.delta0 == 0.0:
-        guess = _users_of_one_round(profile, target / times, level)
     _, enough = neighbours(
         cost, target, power=-0.5, most=_MOST_USERS, guess=guess, exact_below=_EXACT_USERS_BELOW
     )
@@ -241,27 +189,19 @@ def largest_local_epsilon(
     def at(parts: int) -> float:
         return epsilon0_of_strength(parts * unit, certain)
 
-    def cost(epsilon0: float) -> float:
+    def cost(parts: int) -> float:
         release = ShuffledRelease(
             num_users=num_users,
-            profile=make(epsilon0),
+            profile=make(at(parts)),
             participation=participation,
         )
         return epsilon_upper(release * times, allowed)
 
-    # First guess: the strength of one round at its share, or from the central limit.
-    level = _level_of_one(times, allowed)
-    if level is None or participation < 1.0:
-        strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
-    else:
-        one = {"epsilon": certain, "delta": level, "relative_tolerance": 1.0 / _PARTS}
-        alone = largest_epsilon0(make, num_users=num_users, **one)
-        if times == 1 and cost(alone) <= target:
-            return alone  # within the tolerance, however steeply epsilon grows there
-        strength = _strength(alone)
+    # The first guess is from the central limit.
+    strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
     most = int(_strength(LARGEST_CALIBRATED) / unit)
     parts, _ = neighbours(
-        lambda parts: cost(at(parts)),
+        cost,
         target,
         power=1.0,
         least=_PARTS,
@@ -270,15 +210,6 @@ def largest_local_epsilon(
         exact_below=_PARTS,
     )
     return max(at(parts), certain)
-
-
-def _level_of_one(rounds: int, delta: float) -> float | None:
-    """Return the delta at which one round has about its share of epsilon; None for many rounds.
-
-    By Cramer's theorem a sum of losses is large where about each is at its own share.
-    """
-    level = math.exp(math.log(delta) / rounds)
-    return level if level <= _RARE else None
 
 
 def epsilon_upper(releases: Composable, delta: float) -> float:
