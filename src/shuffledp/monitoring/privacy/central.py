@@ -275,9 +275,7 @@ def central_guarantee(
         lower, upper = None, single_report_epsilon(profile.epsilon0, delta)
         ceiling = upper
         if upper_delta(_WORTH * ceiling) <= delta:
-            crowd = Crowd.of(profile, users, level_hidden=level_hidden)
-            guess = _normal_epsilon(profile, crowd, delta)
-            _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling, guess=guess)
+            _, upper = inverse(upper_delta, delta, 0.0, _WORTH * ceiling)
         if profile.alternating:
             # Searched beyond the upper end, too: a lower end there would show an error.
             lower, _ = inverse(lower_delta, delta, 0.0, _BEYOND * upper, guess=0.8 * upper)
@@ -290,21 +288,6 @@ def central_guarantee(
         source=SOURCE,
         assumptions=_assumptions(profile, users, level_hidden=level_hidden),
     )
-
-
-def _normal_epsilon(profile: MonitoringProfile, crowd: Crowd, delta: float) -> float:
-    """Return the approximate epsilon at ``delta`` by the central limit, to start a search."""
-    changes = profile.max_changes
-    spread = 4.0 * changes
-    variance = spread - 2.0 if profile.alternating else spread * profile.changing_share
-    scale = profile.gap * math.sqrt(variance / max(crowd.num_users * crowd.share, 1.0))
-    low, high = 0.0, 40.0
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        density = math.exp(-0.5 * middle * middle) / math.sqrt(2.0 * math.pi)
-        excess = density - 0.5 * middle * math.erfc(middle / math.sqrt(2.0))
-        low, high = (middle, high) if scale * excess > delta else (low, middle)
-    return scale * high
 
 
 def _assumptions(

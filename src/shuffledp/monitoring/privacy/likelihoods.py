@@ -33,10 +33,8 @@ from shuffledp.core.numerics.positive_part import mean_positive_part
 from shuffledp.core.profile import MonitoringProfile
 from shuffledp.core.reports import read_only
 
-# Number of values that a law may have before its inner part is put on a coarser grid, and reach of
-# that grid in standard deviations.
+# Number of values that the law of a pair may have before close ones are merged.
 _MOST_VALUES = 128
-_REACH = 8.3
 
 # Up to this number the two changes that cannot overlap are kept apart; beyond, it gains below 1 %.
 _MOST_ALTERNATING = 32
@@ -87,7 +85,7 @@ def pair_law(overlap: Overlap, *, epsilon: float) -> ChangeLaw:
     values, masses, error = np.zeros(1), np.ones(1), 0.0
     weights = (1.0 + growth, 1.0, growth, math.expm1(epsilon))
     for count, weight in zip(overlap, weights, strict=True):
-        walk = _exact_walk(count, 1.0)
+        walk = _walk(count, 1.0)
         values = np.add.outer(values, weight * walk.values).ravel()
         masses = np.multiply.outer(masses, walk.masses).ravel()
         error += walk.relative_error + (masses.size + 2.0) * _UNIT_ROUND_OFF
@@ -121,7 +119,7 @@ def _merged(values: Floats, masses: Floats) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=64)
-def _exact_walk(steps: int, moving: float) -> ChangeLaw:
+def _walk(steps: int, moving: float) -> ChangeLaw:
     """Return the law of a sum of independent signs, each 0 with probability 1 - moving."""
     stride = 2.0 if moving == 1.0 else 1.0
     step = np.array([0.5, 0.5] if moving == 1.0 else [moving / 2.0, 1.0 - moving, moving / 2.0])
@@ -136,27 +134,6 @@ def _exact_walk(steps: int, moving: float) -> ChangeLaw:
     # non-negative terms lose far less, but this is proved.
     error = (masses.size * (steps.bit_length() + 1.0) + 4.0 * steps + 4.0) * _UNIT_ROUND_OFF
     return ChangeLaw(read_only(values[kept]), read_only(masses[kept]), error)
-
-
-@lru_cache(maxsize=64)
-def _walk(steps: int, moving: float) -> ChangeLaw:
-    """Return a law with few values that dominates `_exact_walk` in convex order."""
-    law = _exact_walk(steps, moving)
-    if law.values.size <= _MOST_VALUES + 1:
-        return law
-    reach = _REACH * math.sqrt(steps * moving)
-    stride = max(math.ceil(2.0 * reach / _MOST_VALUES), 1)
-    half = min(math.ceil(reach / stride), (steps - 1) // stride)
-    inner = stride * np.arange(-half, half + 1, dtype=np.float64)
-    grid = np.concatenate(([-float(steps)], inner, [float(steps)]))
-    left = np.clip(np.searchsorted(grid, law.values, side="right") - 1, 0, grid.size - 2)
-    up = (law.values - grid[left]) / (grid[left + 1] - grid[left])
-    masses = np.zeros(grid.size)
-    np.add.at(masses, left, law.masses * (1.0 - up))
-    np.add.at(masses, left + 1, law.masses * up)
-    kept = masses > _SMALLEST_MASS
-    error = law.relative_error + (4.0 + law.values.size) * _UNIT_ROUND_OFF
-    return ChangeLaw(read_only(grid[kept]), read_only(masses[kept]), error)
 
 
 # Relative width of the contour integral, and the wider one for few users, whose sums take many
