@@ -16,9 +16,12 @@ from adversarial.tapes import LARGEST, Tape
 from shuffledp.core.entropy import Entropy
 from shuffledp.groups import exact_draws as truncated_poisson
 from shuffledp.groups.exact_draws import (
+    LIBRARY_MARGIN,
+    SMALLEST_THETA,
     LazyUniform,
     draw_against_odds,
     draw_geometric,
+    draw_geometrics,
     draw_lattice_noise,
     draw_norm_acceptance,
     draw_truncated_poisson,
@@ -61,6 +64,26 @@ def test_geometric_variates(words, theta):
     with mpmath.workdps(400):
         expected = int(mpmath.floor(-mpmath.log(value_of(*words, LAST)) / mpmath.mpf(theta)))
     assert draw_geometric(begin(*words, LAST), theta) == expected
+
+
+@given(words=WORDS, theta=st.floats(SMALLEST_THETA, 1e300) | st.floats(1e-9, 60.0))
+def test_geometric_variates_decided_by_floats(words, theta):
+    expected = draw_geometric(begin(*words, LAST), theta)
+    for margin in (LIBRARY_MARGIN, 0.05):
+        assert draw_geometrics(1, theta, Script(*words, LAST), margin=margin) == expected
+
+
+@pytest.mark.parametrize("theta", [0.01, 0.3, 2.0])
+def test_words_next_to_a_boundary_ask_for_more_bits(theta):
+    # U = e^(-theta j) is where the variate passes from j - 1 to j.
+    for j in (1, 2, 7):
+        with mpmath.workdps(60):
+            border = int(mpmath.floor(mpmath.exp(-mpmath.mpf(theta) * j) * 2**64))
+        for change, value, asked in ((-(2**20), j, 0), (0, None, 1), (2**20, j - 1, 0)):
+            tape = Tape([border + change, LAST])
+            found = draw_geometrics(1, theta, tape).item()
+            assert found in ({j - 1, j} if value is None else {value})
+            assert tape.num_left == 1 - asked
 
 
 @given(words=WORDS, threshold=st.floats(1e-9, 200.0))

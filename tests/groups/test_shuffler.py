@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import chdtri
 
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
 from shuffledp.groups import mallows
+from shuffledp.groups.exact_draws import SMALLEST_THETA
 from shuffledp.groups.groups import Groups
 from shuffledp.groups.mallows import MallowsShuffler
 from shuffledp.groups.reference_orders import ReferenceOrder, sensitivity
@@ -98,12 +99,14 @@ def test_theta_is_rounded_down(alpha, distance):
     delta = shuffler.reference.sensitivity
     assert delta == sensitivity(distance, GROUPS, shuffler.reference.places) > 0
     assert Fraction(shuffler.theta) * delta <= Fraction(alpha)
-    # And no further than to the next number.
-    assert Fraction(math.nextafter(shuffler.theta, math.inf)) * delta > Fraction(alpha)
+    # And no further than to the next number that can be drawn.
+    above = max(math.nextafter(shuffler.theta, math.inf), SMALLEST_THETA)
+    assert Fraction(above) * delta > Fraction(alpha)
 
 
 @given(finite)
 def test_alpha_is_rounded_up(theta):
+    assume(theta == 0.0 or theta >= SMALLEST_THETA)
     shuffler = shuffler_in(range(5), theta=theta)
     alpha = shuffler.alpha_for(GROUPS)
     exact = Fraction(theta) * 7

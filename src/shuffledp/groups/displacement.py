@@ -335,7 +335,7 @@ class DisplacementShuffler:
     places : PublicPlaces
         Public places of the people.
     theta : float
-        1 / b for noise of scale b, in cells; in [0, inf]. 0 is a uniform shuffle of
+        1 / b for noise of scale b, in cells; 0 or in [2^-40, inf]. 0 is a uniform shuffle of
         everybody; inf leaves every report in its place, among the reports of the same place.
     groups, alpha : Groups and float, optional
         Arguments of `for_groups`, which a result reports.
@@ -368,12 +368,7 @@ class DisplacementShuffler:
     _tree: PlaceTree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        theta = reference_orders.require_theta(self.theta)
-        if 0.0 < theta < SMALLEST_THETA:
-            raise ParameterError(
-                f"theta = {theta} is between 0 and 2^-40: give 0 for a uniform shuffle, or make "
-                "the cells of the lattice larger"
-            )
+        theta = reference_orders.require_theta(self.theta, least=SMALLEST_THETA)
         object.__setattr__(self, "theta", theta)
         object.__setattr__(self, "_tree", PlaceTree.of(self.places.cells))
 
@@ -410,8 +405,6 @@ class DisplacementShuffler:
         wanted = reference_orders.require_alpha(alpha)
         places = PublicPlaces.for_groups(groups, wanted, coordinates, metric)
         theta = reference_orders.theta_below(wanted, places.sensitivity(groups))
-        # If alpha allows less noise than can be drawn, a uniform shuffle hides more.
-        theta = theta if theta >= SMALLEST_THETA else 0.0
         return cls(places=places, theta=theta, groups=groups, alpha=wanted)
 
     @property

@@ -239,7 +239,7 @@ def _weights(num_items: int, theta: float, num_bits: int) -> tuple[int, tuple[in
     return mode - len(below), tuple(sums), mode + len(above) - 1 == num_items
 
 
-#: For a smaller theta the noise does not safely fit whole numbers of 64 bits.
+#: For a smaller theta geometric numbers do not safely fit 64 bits.
 SMALLEST_THETA = 2.0**-40
 #: In more dimensions too few proposals are accepted.
 MOST_DIMENSIONS = 8
@@ -248,6 +248,28 @@ _ABSOLUTE_MARGIN = 2.0**-50
 _UNIT = 2.0**-64
 # Number of proposals at a time.
 _BLOCK = 1 << 17
+
+
+def draw_geometrics(
+    count: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
+) -> Integers:
+    """Draw independent numbers, each at least j with probability exactly e^(-theta j).
+
+    For theta in [2^-40, inf), up to the roundings of a rate. ``margin`` bounds the error of floats;
+    a larger one is slower and gives the same numbers, with ``inf`` every one is settled with
+    decimals.
+    """
+    words = entropy.words(count)
+    values, errors = _exponentials(words, margin)
+    quotients, spreads = values / theta, errors / theta
+    spreads += quotients * 2.0**-50
+    low = np.floor(np.maximum(quotients - spreads, 0.0))
+    is_undecided = ~(quotients + spreads < low + 1.0)
+    found: Integers = np.where(is_undecided, 0.0, low).astype(np.int64)
+    for index in np.flatnonzero(is_undecided):
+        uniform = LazyUniform(prefix=int(words[index]), entropy=entropy)
+        found[index] = draw_geometric(uniform, theta)
+    return found
 
 
 def draw_lattice_noise(
@@ -270,16 +292,7 @@ def draw_lattice_noise(
     found, missing = [np.empty((0, dimensions), dtype=np.int64)], num_points
     while missing > 0:
         count = min(missing, _BLOCK)
-        words = entropy.words(count * dimensions)
-        values, errors = _exponentials(words, margin)
-        quotients, spreads = values / rate, errors / rate
-        spreads += quotients * 2.0**-50
-        low = np.floor(np.maximum(quotients - spreads, 0.0))
-        is_undecided = ~(quotients + spreads < low + 1.0)
-        magnitudes = np.where(is_undecided, 0.0, low).astype(np.int64)
-        for index in np.flatnonzero(is_undecided):
-            uniform = LazyUniform(prefix=int(words[index]), entropy=entropy)
-            magnitudes[index] = draw_geometric(uniform, rate)
+        magnitudes = draw_geometrics(count * dimensions, rate, entropy, margin=margin)
         magnitudes = magnitudes.reshape(count, dimensions)
         is_negative = (entropy.words(count)[:, None] >> bits) & np.uint64(1) == 1
         kept = ~(is_negative & (magnitudes == 0)).any(axis=1)

@@ -20,79 +20,11 @@ from shuffledp.core.numerics.uniform_kernels import bounded_integer
 
 _HALF = np.uint64(32)
 _LOWER_HALF = np.uint64(0xFFFFFFFF)
-_WORD_UNIT = 2.0**-64
 _HALF_UNIT = 2.0**-32
-# Absolute error of -ln U: rounding U to a float, 2^-53, with room.
-_ABSOLUTE_MARGIN = 2.0**-50
 # A tree of places: starts and ends of parts, means, mean square distances from them, and boxes.
 Parts = tuple[Integers, Integers, Floats, Floats, Floats, Floats]
 #: Items decoded at a time: 128 kB of counts, within a second-level cache.
 BLOCK_ITEMS = 1 << 15
-
-
-@njit
-def draw_code(
-    code: Integers, theta: float, margin: float, words: Words, start: int
-) -> tuple[int, int, bool]:
-    """Draw entries of the Lehmer code from ``start`` on, one word each, as far as words go.
-
-    Returns the place to continue from, the number of words used, and whether the last word is
-    undecided: it then must settle the entry at that place (see `mallows.settle_entry`).
-    """
-    num_items = code.size
-    used = 0
-    while start < num_items and used < words.size:
-        word = words[used]
-        used += 1
-        bound = num_items - start
-        if theta * bound > 1.0:
-            value = geometric_remainder(word, bound, theta, margin)
-        else:
-            value = tilted_integer(word, bound, theta, margin)
-        if value == -2:
-            return start, used, True
-        if value >= 0:
-            code[start] = value
-            start += 1
-    return start, used, False
-
-
-@njit
-def geometric_remainder(word: np.uint64, bound: int, theta: float, margin: float) -> int:
-    """Return floor(-ln U / theta) mod ``bound`` for a U that begins with 64 bits; -2: undecided.
-
-    -ln U is known up to ``margin`` times itself (the error of ``log``), an absolute error (of
-    rounding U), and ln((w + 1) / w) <= 1 / w (of the bits of U not drawn).
-    """
-    if word == 0:
-        return -2
-    size = float(word)
-    exponential = -math.log(size * _WORD_UNIT)
-    spread = (exponential * margin + _ABSOLUTE_MARGIN + 2.0 / size) / theta
-    quotient = exponential / theta
-    low = math.floor(max(quotient - spread, 0.0))
-    if quotient + spread >= low + 1.0:
-        return -2
-    return int(low) % bound
-
-
-@njit
-def tilted_integer(word: np.uint64, bound: int, theta: float, margin: float) -> int:
-    """Return a uniform j below ``bound``, accepted with probability e^(-theta j).
-
-    The upper half of the word gives j, the lower half the first 32 bits of the U that is compared
-    with e^(-theta j). Returns -1: refused, and -2: undecided.
-    """
-    value = bounded_integer(np.uint32(word >> _HALF), np.uint64(bound))
-    if value < 0:
-        return -1
-    probability = math.exp(-theta * value)
-    size = float(word & _LOWER_HALF)
-    if (size + 1.0) * _HALF_UNIT <= probability - margin:
-        return int(value)
-    if size * _HALF_UNIT >= probability + margin:
-        return -1
-    return -2
 
 
 @njit

@@ -5,12 +5,9 @@ smaller items: v_i in {0, ..., n - 1 - i}. Permutations and codes are in bijecti
 inversions are the sum of the v_i. So under P(pi) proportional to q^inversions, q = e^-theta, the
 v_i are independent, and v_i is a truncated geometric variate: P(v_i = j) is proportional to q^j.
 
-Two exact ways to draw it, m = n - i being the number of values (U uniform in [0, 1)):
-
-- theta m > 1: G = floor(-ln U / theta) is geometric, P(G >= j) = q^j, and G mod m has the law
-  (1 - q) q^j (1 + q^m + q^2m + ...), which is the truncated one.
-- theta m <= 1: a uniform j below m is accepted with probability q^j >= 1/e; nothing is lost
-  however small theta is.
+It is drawn exactly as G mod m, m = n - i being the number of values: G = floor(-ln U / theta), U
+uniform in [0, 1), is geometric, P(G >= j) = q^j, and the remainder has the law
+(1 - q) q^j (1 + q^m + q^2m + ...), which is the truncated one.
 
 The first place holds the item v_0, so the law of the report at an end of the reference order is
 this truncated geometric one. Reports between the ends are spread more.
@@ -30,8 +27,6 @@ draw a subset S with weight (e^theta - 1)^s (n - s)!, s being its size, and then
 permutation of the other places, which may have fixed points of its own: its (n - s)! choices make
 the weight of each pair (S, pi) with S fixed (e^theta - 1)^s, and summing over S gives P(pi). There
 are n! / (s! (n - s)!) subsets of size s, so s has weight n! (e^theta - 1)^s / s!.
-
-The law of Hamming's distance: C(n, d) D_d e^(-theta d) / psi, with D_d derangements of d items.
 
 Source: Mallows, "Non-null ranking models I", Biometrika 44, 1957; Fligner and Verducci, "Distance
 based ranking models", Journal of the Royal Statistical Society B 48, 1986.
@@ -56,14 +51,13 @@ where exp(3 theta) is claimed. The form above is what its Appendix A.10 does in 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Self, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.collection.uniform_shuffler import UniformShuffler
-from shuffledp.core.arrays import Floats, Integers, Words
+from shuffledp.core.arrays import Floats, Integers
 from shuffledp.core.checks import require_at_least, set_fields
 from shuffledp.core.entropy import Entropy
 from shuffledp.core.errors import ParameterError
@@ -77,10 +71,8 @@ from shuffledp.groups.reference_orders import ReferenceOrder
 #: Places are drawn from halves of 64-bit words.
 MAX_ITEMS = 2**32 - 1
 
-# From this d on D_d / d! is 1/e to all digits.
-_DERANGEMENT_TERMS = 20
-# Above this theta every e^(-theta d), d >= 2, is 0 as a float.
-_IDENTITY_THETA = 1e4
+# Above this theta every item stays, to all digits of a float.
+_IDENTITY_THETA = 700.0
 _WORDS_AT_A_TIME = 1 << 15
 _HALF_BITS, _HALF = 32, 1 << 32
 
@@ -102,7 +94,8 @@ class MallowsModel:
     num_items : int
         Number of items n, in [1, 2^32 - 1].
     theta : float
-        Concentration, in [0, inf]: 0 is the uniform law, inf the identity.
+        Concentration, in [0, inf]: 0 is the uniform law, inf the identity. For Kendall's distance
+        it is 0 or at least 2^-40.
 
     Notes
     -----
@@ -129,7 +122,9 @@ class MallowsModel:
             )
         remedy = "shuffle parts of that size"
         size = require_at_least("num_items", self.num_items, 1, MAX_ITEMS, remedy)
-        set_fields(self, num_items=size, theta=reference_orders.require_theta(self.theta))
+        least = exact.SMALLEST_THETA if self.distance == "kendall" else 0.0
+        theta = reference_orders.require_theta(self.theta, least=least)
+        set_fields(self, num_items=size, theta=theta)
 
     def sample(self, entropy: Entropy) -> Integers:
         """Draw a permutation, exactly from this law if the words of ``entropy`` are uniform."""
@@ -153,26 +148,22 @@ def _draw_by_fixed_places(num_items: int, theta: float, entropy: Entropy) -> Int
     return permute_all_but(num_items, num_forced, entropy)
 
 
-def mean_hamming_distance(num_items: int, theta: float) -> float:
-    """Return the mean number of places whose item moved, to nearest.
+def hamming_stay(num_items: int, theta: float) -> float:
+    """Return the probability that an item stays at its place under Hamming's distance, to nearest.
 
-    Distances that are left out have a probability below 1e-40.
+    The mean number of fixed points is the derivative of ln(sum_s lambda^s / s!), s = 0, ..., n, by
+    theta: e^theta times the sum without its last term, divided by the sum; lambda = e^theta - 1.
     """
-    n, theta = num_items, min(theta, _IDENTITY_THETA)
-    fixed = math.exp(min(theta, 30.0))  # mean number of fixed points if n is larger
-    anchor = n - min(n, math.floor(fixed))
-    width = 64 + math.ceil(20.0 * math.sqrt(min(n, fixed) + 1.0))
-    first, last = max(0, anchor - width), min(n, anchor + width)
-    distances = np.arange(first, last + 1, dtype=np.float64)
-    # n! / (n - d)! e^(-theta d) D_d / d!, relatively to the first two factors at the anchor.
-    steps = np.log(n - distances[:-1]) - theta
-    logs = np.zeros(distances.size)
-    logs[anchor - first + 1 :] = np.cumsum(steps[anchor - first :])
-    logs[: anchor - first] = -np.cumsum(steps[: anchor - first][::-1])[::-1]
-    alternating = [(-1.0) ** i / math.factorial(i) for i in range(_DERANGEMENT_TERMS)]
-    shares = np.cumsum(alternating)
-    weights = np.exp(logs) * shares[np.minimum(distances, shares.size - 1).astype(np.int64)]
-    return float(np.average(distances, weights=weights))
+    from scipy.special import gammaincc
+
+    theta = min(theta, _IDENTITY_THETA)
+    odds, growth = math.expm1(theta), math.exp(theta)
+    if odds < num_items:  # sums of Poisson probabilities
+        share = gammaincc(num_items, odds) / gammaincc(num_items + 1, odds)
+    else:  # other terms, relative to the last
+        others = np.cumprod(np.arange(num_items, 0, -1) / odds).sum()
+        share = others / (1.0 + others)
+    return min(growth * float(share) / num_items, 1.0)
 
 
 def permute_all_but(num_items: int, num_forced: int, entropy: Entropy) -> Integers:
@@ -202,16 +193,19 @@ def draw_by_swaps(
 
     pi = np.arange(num_items, dtype=np.int64)
 
-    def settle(place: int, word: int) -> bool:
-        prefix, other = divmod(word, _HALF)
-        uniform = exact.LazyUniform(prefix=prefix, num_bits=_HALF_BITS, entropy=entropy)
-        if exact.draw_against_odds(uniform, place, theta):
-            other = other * place >> _HALF_BITS
-            pi[other], pi[place] = pi[place], pi[other]
-        return True
-
-    loop = partial(draw_swaps, pi, theta, margin)
-    _fill(range(1, num_items), loop, settle, entropy)
+    place = 1
+    while place < num_items:
+        words = entropy.words(min(_WORDS_AT_A_TIME, num_items - place))
+        while words.size and place < num_items:
+            place, used, is_undecided = draw_swaps(pi, theta, margin, words, place)
+            if is_undecided:
+                prefix, other = divmod(int(words[used - 1]), _HALF)
+                uniform = exact.LazyUniform(prefix=prefix, num_bits=_HALF_BITS, entropy=entropy)
+                if exact.draw_against_odds(uniform, place, theta):
+                    other = other * place >> _HALF_BITS
+                    pi[other], pi[place] = pi[place], pi[other]
+                place += 1
+            words = words[used:]
     return pi
 
 
@@ -226,55 +220,15 @@ _DRAWS: dict[str, Callable[[int, float, Entropy], Integers]] = {
 def draw_lehmer_code(
     num_items: int, theta: float, entropy: Entropy, *, margin: float = LIBRARY_MARGIN
 ) -> Integers:
-    """Draw the Lehmer code of a permutation, exactly, for theta in (0, inf).
+    """Draw the Lehmer code of a permutation, exactly, for theta in [2^-40, inf).
 
-    ``margin`` bounds the error of floats; a larger one is slower and gives the same code, with
-    ``inf`` every entry is settled with decimals. Cost: 30 to 60 ns an entry.
+    ``margin`` is that of `exact_draws.draw_geometrics`. Cost: 20 to 60 ns an entry.
     """
-    from shuffledp.groups.group_kernels import draw_code
-
-    code = np.empty(num_items, dtype=np.int64)
-
-    def settle(place: int, word: int) -> bool:
-        value = settle_entry(word, num_items - place, theta, entropy)
-        code[place] = value or 0
-        return value is not None
-
-    loop = partial(draw_code, code, theta, margin)
-    _fill(range(num_items), loop, settle, entropy)
+    code = np.arange(num_items, 0, -1)  # numbers of values
+    for start in range(0, num_items, _WORDS_AT_A_TIME):
+        part = code[start : start + _WORDS_AT_A_TIME]
+        part[:] = exact.draw_geometrics(part.size, theta, entropy, margin=margin) % part
     return code
-
-
-def _fill(
-    places: range,
-    loop: Callable[[Words, int], tuple[int, int, bool]],
-    settle: Callable[[int, int], bool],
-    entropy: Entropy,
-) -> None:
-    """Draw all places by a compiled loop; ``settle`` draws the places that it leaves undecided.
-
-    ``settle`` takes the place and the word, and returns True if the place is done.
-    """
-    place, end = places.start, places.stop
-    while place < end:
-        words = entropy.words(min(_WORDS_AT_A_TIME, end - place))
-        while words.size and place < end:
-            place, used, is_undecided = loop(words, place)
-            if is_undecided:
-                place += settle(place, int(words[used - 1]))
-            words = words[used:]
-
-
-def settle_entry(word: int, bound: int, theta: float, entropy: Entropy) -> int | None:
-    """Return the entry below ``bound`` of an undecided word, exactly; None if it is refused."""
-    if theta * bound > 1.0:  # as the compiled loop asks
-        return exact.draw_geometric(exact.LazyUniform(prefix=word, entropy=entropy), theta) % bound
-    high, low = divmod(word, _HALF)
-    value, remainder = divmod(high * bound, _HALF)
-    if remainder < _HALF % bound:
-        return None
-    uniform = exact.LazyUniform(prefix=low, num_bits=_HALF_BITS, entropy=entropy)
-    return value if exact.draw_norm_acceptance(uniform, theta, 0.0, (value,)) else None
 
 
 def permutation_of_code(code: Integers) -> Integers:
@@ -321,7 +275,7 @@ def target_place_law(model: MallowsModel) -> Floats:
         law = np.exp(-min(model.theta, 1e6) * np.arange(n))
         return read_only(law / math.fsum(law))
     if model.distance == "hamming":
-        stays = 1.0 - mean_hamming_distance(n, model.theta) / n
+        stays = hamming_stay(n, model.theta)
     else:
         # The last item is swapped or not, and all items have the same law as the last.
         stays = 1.0 / (1.0 + (n - 1) * math.exp(-model.theta))

@@ -60,12 +60,17 @@ from shuffledp.core.checks import require_extended
 from shuffledp.core.errors import ParameterError
 from shuffledp.core.numerics.enclosure import float_above, float_below
 from shuffledp.core.reports import read_only
+from shuffledp.groups.exact_draws import SMALLEST_THETA
 from shuffledp.groups.groups import Groups, points_of_people
 
 
-def require_theta(value: SupportsFloat) -> float:
-    """Return ``value`` as a float if it is in [0, inf], else raise `ParameterError`."""
-    return require_extended("theta", value, "0 shuffles uniformly, inf leaves the order; try 0.1")
+def require_theta(value: SupportsFloat, *, least: float = 0.0) -> float:
+    """Return ``value`` as a float if it is 0 or in [least, inf], else raise `ParameterError`."""
+    hint = "0 shuffles uniformly, inf leaves the order; try 0.1"
+    theta = require_extended("theta", value, hint)
+    if 0.0 < theta < least:
+        raise ParameterError(f"theta = {theta} is between 0 and {least:.4g}: {hint}")
+    return theta
 
 
 def require_alpha(value: SupportsFloat) -> float:
@@ -75,10 +80,14 @@ def require_alpha(value: SupportsFloat) -> float:
 
 
 def theta_below(alpha: float, divisor: float) -> float:
-    """Return the largest float theta with theta * divisor <= alpha in exact arithmetic."""
+    """Return the largest float theta with theta * divisor <= alpha in exact arithmetic.
+
+    It is 0, a uniform shuffle, which hides more, where a smaller one than can be drawn is allowed.
+    """
     if divisor == 0 or math.isinf(alpha):
         return math.inf
-    return float_below(Fraction(alpha) / Fraction(divisor))
+    theta = float_below(Fraction(alpha) / Fraction(divisor))
+    return theta if theta >= SMALLEST_THETA else 0.0
 
 
 def alpha_above(theta: float, factor: float) -> float:
