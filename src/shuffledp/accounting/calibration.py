@@ -81,8 +81,13 @@ def largest_epsilon0(
         """
 
         def delta_at(inverse: float) -> float:
-            how: Any = {"num_users": users, "with_lower": False, "width": tolerance}
-            return account_delta(profile_for(1.0 / inverse), epsilon=target, **how).upper
+            return account_delta(
+                profile_for(1.0 / inverse),
+                epsilon=target,
+                num_users=users,
+                with_lower=False,
+                width=tolerance,
+            ).upper
 
         return last_above_first_below(
             delta_at,
@@ -302,8 +307,13 @@ def calibrate(
     target = {"epsilon": given["epsilon"], "delta": given["delta"]}
     loss = given["epsilon0"]
     if found == "epsilon0":
-        who: Any = {"num_users": users, "participation": participation}
-        loss = largest_local_epsilon(rounds=times, profile_for=profile_for, **who, **target)
+        loss = largest_local_epsilon(
+            rounds=times,
+            profile_for=profile_for,
+            num_users=users,
+            participation=participation,
+            **target,
+        )
     profile = profile_for(require_non_negative("epsilon0", loss))
     if found == "num_users":
         users = least_users(rounds=times, profile=profile, participation=participation, **target)

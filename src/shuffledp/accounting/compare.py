@@ -64,8 +64,12 @@ class Scenario:
 
     def profile(self) -> LocalProfile:
         """Return the randomizer's law, as far as it is known."""
-        about = {"domain_size": self.domain_size, "dimension": self.dimension}
-        return named_profile(self.randomizer, epsilon0=self.epsilon0, **about)
+        return named_profile(
+            self.randomizer,
+            epsilon0=self.epsilon0,
+            domain_size=self.domain_size,
+            dimension=self.dimension,
+        )
 
 
 class Standing(StrEnum):

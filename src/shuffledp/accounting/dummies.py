@@ -345,8 +345,15 @@ def least_level_dummies(
 
     # Variance that continuous normal laws would need; local noise and whole numbers change it.
     guess = shift / gaussian_parameter(*asked) ** 2
-    how = {"guess": 1.001 * guess, "spread": 4e-3, "relative_tolerance": _LEVEL_TOLERANCE}
-    _, factor = last_above_first_below(epsilon_at, asked[0], 1e-3 * guess, 8.0 * guess, **how)
+    _, factor = last_above_first_below(
+        epsilon_at,
+        asked[0],
+        1e-3 * guess,
+        8.0 * guess,
+        guess=1.001 * guess,
+        spread=4e-3,
+        relative_tolerance=_LEVEL_TOLERANCE,
+    )
     found = laws(factor)
     if epsilon_at(factor) > asked[0]:
         raise InfeasibleTargetError(

@@ -81,8 +81,14 @@ def guarantee_of(
         law, users = single_batch(releases, f"method = {method!r}")
         return guarantee_for(law, users, epsilon=epsilon, delta=delta, method=method)
     sizes = [part.num_users for part, _ in releases.parts if isinstance(part, ShuffledRelease)]
-    facts = {"num_users": min(sizes, default=1), "rounds": releases.rounds}
-    return _bounding(releases.epsilon, releases.delta, epsilon, delta, **facts)
+    return _bounding(
+        releases.epsilon,
+        releases.delta,
+        epsilon,
+        delta,
+        num_users=min(sizes, default=1),
+        rounds=releases.rounds,
+    )
 
 
 def require_one(epsilon: float | None, delta: float | None) -> None:

@@ -312,8 +312,9 @@ class Ledger:
                 f"versions 1 and {VERSION}: use the shuffledp that wrote it"
             )
         kept = {name: each for name, each in written.items() if name not in ("format", "version")}
-        budget = {"epsilon": _NUMBER, "delta": _NUMBER, "order": _NUMBER | None}
-        fields = _fields_of(kept, **budget, adaptive=bool, entries=list)
+        fields = _fields_of(
+            kept, epsilon=_NUMBER, delta=_NUMBER, order=_NUMBER | None, adaptive=bool, entries=list
+        )
         entries = [_fields_of(each, note=str, key=str, releases=list) for each in fields["entries"]]
         for entry in entries:
             entry["releases"] = releases_from_json(entry["releases"])
@@ -558,9 +559,16 @@ def _release_from_json(written: object) -> tuple[Release, int]:
     if kind == "stated":
         fields = _fields_of(written, kind=str, count=int, epsilon=_NUMBER, delta=_NUMBER)
     elif kind == "shuffled":
-        drawn = {"num_users": int, "sampled_from": int | None, "participation": _NUMBER}
-        texts = {"kind": str, "dummies": str | None}
-        fields = _fields_of(written, **texts, count=int, **drawn, profile=Mapping)
+        fields = _fields_of(
+            written,
+            kind=str,
+            dummies=str | None,
+            count=int,
+            num_users=int,
+            sampled_from=int | None,
+            participation=_NUMBER,
+            profile=Mapping,
+        )
         fields["profile"] = _profile_from_json(fields["profile"])
         if fields["dummies"] is not None:
             fields["dummies"] = DummyLaw.from_text(fields["dummies"])
@@ -573,14 +581,17 @@ def _release_from_json(written: object) -> tuple[Release, int]:
 
 def _profile_from_json(written: object) -> LocalProfile:
     bare = isinstance(written, Mapping) and written.get("epsilon0", 0.0) is None
-    numbers = {
-        "epsilon0": _NUMBER | None if bare else _NUMBER,
-        "delta0": _NUMBER | None,
-        "participation": _NUMBER | None,
-        "domain_size": int | None,
-    }
-    lists = {"blanket": list | None, "attack": list | None, "channel": list | None}
-    fields = _fields_of(written, family=str | None, **numbers, **lists)
+    fields = _fields_of(
+        written,
+        family=str | None,
+        epsilon0=_NUMBER | None if bare else _NUMBER,
+        delta0=_NUMBER | None,
+        participation=_NUMBER | None,
+        domain_size=int | None,
+        blanket=list | None,
+        attack=list | None,
+        channel=list | None,
+    )
     given = {name: value for name, value in fields.items() if value is not None}
     given.setdefault("epsilon0", math.inf)  # JSON has no infinity
     try:

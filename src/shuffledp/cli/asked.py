@@ -208,5 +208,10 @@ def _mean(given: dict[str, Any], name: str) -> "Question":
         return sdp.Mean(*given["limits"], name=name)
     if "domain" not in given:
         raise click.UsageError("--by needs --domain or --domain-file, the possible groups")
-    how = {"name": name, "by": given["mean_by"], "compare": given.get("compare", ())}
-    return sdp.MeanByGroup(given["domain"], *given["limits"], **how)
+    return sdp.MeanByGroup(
+        given["domain"],
+        *given["limits"],
+        name=name,
+        by=given["mean_by"],
+        compare=given.get("compare", ()),
+    )

@@ -145,8 +145,9 @@ def attack(*, table: Path, name: str, resamplings: int, **asked: Any) -> None:
     def attacked(survey: "AttackedSurvey", *compared: Any, **how: Any) -> "tuple[Measured, ...]":
         results: tuple[Measured, ...] = ()
         if name != "gaussian-process":
-            resampling = {"num_resamplings": resamplings, **how}
-            results += adversaries.attack_by_majority_vote(survey, *compared, **resampling)
+            results += adversaries.attack_by_majority_vote(
+                survey, *compared, num_resamplings=resamplings, **how
+            )
         if name == "all" and survey.public is None:
             missing = "no gaussian-process attack: groups without coordinates, and no --public"
             console.print_warnings([missing])

@@ -162,8 +162,9 @@ def _promised(
     if math.isinf(loss or 0.0) and not no_local_noise:
         raise click.UsageError("epsilon0 = inf: say --no-local-noise in its place, with --dummies")
     name = "k-rr" if randomizer is None and dummies is not None else randomizer
-    how: Any = {"no_local_noise": no_local_noise, "with_dummies": dummies is not None}
-    terms = asked.terms(name, loss or 0.0, text, **how)
+    terms = asked.terms(
+        name, loss or 0.0, text, no_local_noise=no_local_noise, with_dummies=dummies is not None
+    )
     return {"asked": terms, "dummies": dummies, **promised}
 
 
@@ -190,10 +191,11 @@ def _planned(
         f"{math.ceil(found.num_users / honest_fraction)}, plan for fewer users, or promise more "
         "with --epsilon"
     )
-    said = {"epsilon": epsilon or plain(found.target_epsilon), "delta": plain(found.target_delta)}
     if protect_alone(found.dummies):
         remedy = ""
-    return promise_of(found, text, **said), remedy
+    return promise_of(
+        found, text, epsilon=epsilon or plain(found.target_epsilon), delta=plain(found.target_delta)
+    ), remedy
 
 
 @task.command(epilog="Example: shuffledp task check task/task.bin")
@@ -293,8 +295,9 @@ def task_facts(made: "sdp.deploy.Task") -> list[tuple[str, str]]:
     from shuffledp.report.page import rendered_rows
 
     info, size = re.sub(r"\s+", " ", made.info), report_size(*made.sizes)
-    how: Any = {"info": info, "upload_bytes": size, "wording": wording, "dummies": dummies}
-    return rendered_rows("task.txt", made=made, **how)
+    return rendered_rows(
+        "task.txt", made=made, info=info, upload_bytes=size, wording=wording, dummies=dummies
+    )
 
 
 @cli.command(epilog="Example: shuffledp collect task/ --out results/")
@@ -328,7 +331,14 @@ def collect(
         )
     if console.print_json({"batch": number, **record}):
         return
-    how: Any = {"rounds": made.asked.rounds, "wording": wording, "dummies": dummies}
-    facts = rendered_rows("collected.txt", made=made, number=number, record=record, **how)
+    facts = rendered_rows(
+        "collected.txt",
+        made=made,
+        number=number,
+        record=record,
+        rounds=made.asked.rounds,
+        wording=wording,
+        dummies=dummies,
+    )
     files = {"estimates": ESTIMATES_FILE, "report": REPORT_FILE}.items()
     console.print_facts([*facts, *((name, str(out / file)) for name, file in files)])

@@ -126,8 +126,9 @@ def _expected(
     arrived = Arrived(num_reports=number, handed_in=everybody)
     profile = terms.asked.randomizer.profile
     with console.progress_bar() as on_progress:
-        how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
-        exchange = Exchange(terms, graph, record, arrived, **how)
+        exchange = Exchange(
+            terms, graph, record, arrived, num_dishonest=num_dishonest, on_progress=on_progress
+        )
         found = exchange.guarantee(profile, delta=delta)
     return found, exchange.cautions(profile, found)
 

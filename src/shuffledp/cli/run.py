@@ -98,8 +98,9 @@ def run(
         if is_on_spark:
             result, read = _run_on_spark(table, column, plan_file, folder, intervals, **given)
         else:
-            how: Any = {"processes": processes, **given}
-            result, read = _run_here(table, column, plan_file, folder, intervals, **how)
+            result, read = _run_here(
+                table, column, plan_file, folder, intervals, processes=processes, **given
+            )
         result = replace(result, about=replace(about, column=column or ""))
         files = {"table": table, "plan": plan_file, "ledger": ledger}
         named = {name: str(file) for name, file in files.items() if file is not None}
@@ -184,8 +185,9 @@ def _run_on_spark(
     reading = {name: given[name] for name in reads if given[name] != _READING[name]}
     save_to = folder / "reports.parquet" if given["save_reports"] else None
     drawn = taken(given, "id_column", "seed")
-    how: Any = {"save_to": save_to, "reading": reading, **drawn, **intervals}
-    return sdp.spark.run_files(table, column, planned, **how), {
+    return sdp.spark.run_files(
+        table, column, planned, save_to=save_to, reading=reading, **drawn, **intervals
+    ), {
         "engine": "spark",
         **drawn,
         **reading,

@@ -62,7 +62,6 @@ def serve(
         raise click.UsageError(f"{role} needs TASKS, such as the folder of shuffledp task create")
     if token is not None and role != "console":
         raise click.UsageError(f"--token is for the console: {role} leaves it out")
-    named = {"title": title or "", "owner": owner or ""}
     from shuffledp.deploy.web import survey
     from shuffledp.deploy.web.console import CONSOLE, serve_console
 
@@ -76,7 +75,7 @@ def serve(
         serve_console(tasks, say_url, listen=listen, token=token)
         return
     run = survey.serve_pilot if role == "pilot" else survey.serve_survey
-    run(tasks, say, listen=listen, **named)
+    run(tasks, say, listen=listen, title=title or "", owner=owner or "")
 
 
 def _serve_role(

@@ -167,8 +167,9 @@ def _grouped(asked: Any, num_users: int, on_progress: "Progress | None") -> Shuf
 
     def sink(folder: Path, plan: "sdp.Plan") -> "ReportSink":
         column = asked.column or "report"
-        how = {"column": column, "public": public, "setting": plan, **asked.ways}
-        return rows_writer(asked.table, folder, **how)
+        return rows_writer(
+            asked.table, folder, column=column, public=public, setting=plan, **asked.ways
+        )
 
     return Shuffle(partial(sdp.plan, num_users=num_users, shuffling=arrangement), sink)
 
@@ -178,8 +179,9 @@ def _networked(asked: Any, num_users: int, on_progress: "Progress | None") -> Sh
     from shuffledp.network import run
 
     graph, laziness = asked.graph, asked.laziness or 0.0
-    named = {"id_column": asked.id_column, **asked.ways}
-    found = run.read_network(graph, asked.table, num_users=num_users, **named)
+    found = run.read_network(
+        graph, asked.table, num_users=num_users, id_column=asked.id_column, **asked.ways
+    )
     exchange = run.NetworkPlan(
         name=graph.name,
         mixing=sdp.network.NetworkMixing(found, laziness=laziness, on_progress=on_progress),

@@ -188,8 +188,9 @@ def guarantee_within(randomizer: LocalRandomizer, target: Target, dummies: Laws 
     if dummies and (target.rounds > 1 or hasattr(randomizer, "profiles")):
         from shuffledp.accounting import dummies as accountant
 
-        how: Any = {"delta": target.delta, "rounds": target.rounds}
-        return accountant.level_guarantee(profiles_of(randomizer), dummies, **how)
+        return accountant.level_guarantee(
+            profiles_of(randomizer), dummies, delta=target.delta, rounds=target.rounds
+        )
     if target.rounds > 1:  # calibration computed the same epsilon
         release = ShuffledRelease(profile=law, num_users=num_users)
         return guarantee_of(release * target.rounds, delta=target.delta)
@@ -375,9 +376,10 @@ def _least_laws(randomizer: LocalRandomizer, target: Target, sender: str) -> Law
             f"{num_bins:,} answers are too many for dummies, of which each needs some: leave them "
             f"out, {advice}"
         )
-    how: Any = {"sender": sender, "delta": target.delta, "most_half_width": widest}
     try:
-        law = accountant.least_dummies(profile, **goal, **how)
+        law = accountant.least_dummies(
+            profile, **goal, sender=sender, delta=target.delta, most_half_width=widest
+        )
     except InfeasibleTargetError as error:
         raise InfeasibleTargetError(f"{error}; {advice}") from None
     return _affordable((law,), randomizer, target, advice)
@@ -397,11 +399,18 @@ def _least_level_laws(randomizer: Any, target: Target, sender: str) -> Laws:
         return ()
     profiles = profiles_of(randomizer)
     shares = [1.0] if is_single else randomizer.dummy_shares
-    goal: Any = {"epsilon": target.epsilon, "delta": target.delta, "rounds": rounds}
-    dummies = accountant.least_level_dummies(profiles, shares, **goal)
+    dummies = accountant.least_level_dummies(
+        profiles, shares, epsilon=target.epsilon, delta=target.delta, rounds=rounds
+    )
     if is_single and rounds < _ROUNDS_OF_GAUSSIAN:  # an even share of the target each
-        share: Any = {"epsilon": target.epsilon / rounds, "delta": target.delta / rounds}
-        even = (accountant.least_dummies(profiles[0], shapes=("laplace",), **share),)
+        even = (
+            accountant.least_dummies(
+                profiles[0],
+                shapes=("laplace",),
+                epsilon=target.epsilon / rounds,
+                delta=target.delta / rounds,
+            ),
+        )
         found = accountant.level_guarantee(profiles, even, delta=target.delta, rounds=rounds)
         if found.epsilon_upper <= target.epsilon and even[0].variance < dummies[0].variance:
             dummies = even

@@ -77,8 +77,9 @@ def discover(
         left = bins[kept].tolist()
         if not left:
             break
-    how: Any = {"num_users": num_users, "options": options}
-    shares = asked.found_in(randomizer, counts, bins, kept, rounds, **how)
+    shares = asked.found_in(
+        randomizer, counts, bins, kept, rounds, num_users=num_users, options=options
+    )
     return replace(plan, question=replace(asked, found=shares.texts)), shares, released
 
 

@@ -173,8 +173,12 @@ class Result(Frames, Influenced, Releasing, Generic[Estimates_co]):
         """Errors and epsilon of the trusted holder of a table in the central model; else None."""
         if self.collected_by != "table":
             return None
-        how: Any = {"error": self.root_mean_square_error, "num_users": self.num_users}
-        return central_model(self.question, epsilon=self.guarantee.epsilon_upper, **how)
+        return central_model(
+            self.question,
+            epsilon=self.guarantee.epsilon_upper,
+            error=self.root_mean_square_error,
+            num_users=self.num_users,
+        )
 
     def _shift_by_one(self) -> Any:
         """Return the largest change of each estimate by one user, given the reports received."""

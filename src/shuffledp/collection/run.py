@@ -401,9 +401,10 @@ def _result(
     cautions = plan_cautions(guarantee.epsilon_upper, delta, num_users, local)
     # A stream that neither the randomizer nor the shuffler of the run draws from.
     entropy = Entropy.choose(facts.get("seed")).spawn().spawn().spawn()
-    how: Any = {"num_released": aggregate.num_reports, "entropy": entropy, "on_progress": report}
     profile = plan.randomizer.profile
-    shown = shuffling.facts(profile, guarantee, **how)
+    shown = shuffling.facts(
+        profile, guarantee, num_released=aggregate.num_reports, entropy=entropy, on_progress=report
+    )
     result = Result(
         num_users=num_users,
         question=plan.question,

@@ -113,8 +113,9 @@ class Database(Columns, Keeper):
                 with suppress(FileNotFoundError):
                     self._make_private(path.with_name(path.name + end), 0)
             # One thread at a time may use it.
-            how: Any = {"isolation_level": None, "timeout": 1.0, "check_same_thread": False}
-            self._connection: sqlite3.Connection = sqlite3.connect(path, **how)
+            self._connection: sqlite3.Connection = sqlite3.connect(
+                path, isolation_level=None, timeout=1.0, check_same_thread=False
+            )
         try:
             self._prepare(layout, collection)
         except BaseException:

@@ -349,8 +349,9 @@ def send_values(
                 for place, report in enumerate(some, done):
                     report_id = report_id_of(codes[place] if codes else None, task_id, epoch)
                     texts = task.with_own_dummies(report, entropy)
-                    ids: Any = {"report_id": report_id, "epoch": epoch}
-                    body += Report.sealed_for(task, *texts, **ids, **keys).encode()
+                    body += Report.sealed_for(
+                        task, *texts, report_id=report_id, epoch=epoch, **keys
+                    ).encode()
                 for answer in shuffler.upload(body):
                     counts[answer.name.lower()] += 1
                 done += len(some)

@@ -432,8 +432,9 @@ class Task:
             together = self.release(users) * rounds
             left = together.delta(float_below(epsilon), with_lower=False).upper
         else:
-            how: Any = {"with_lower": False, "dummies": self.dummies}
-            left = guarantee_for(law, users, epsilon=float_below(least), **how).delta_upper
+            left = guarantee_for(
+                law, users, epsilon=float_below(least), with_lower=False, dummies=self.dummies
+            ).delta_upper
         return left <= delta or self.guarantee(num_honest).epsilon_upper <= epsilon
 
     def check(self) -> None:

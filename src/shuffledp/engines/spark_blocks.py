@@ -100,8 +100,9 @@ def prepared(  # noqa: PLR0917  # as its two callers
     num_users = sum(checked["num_users"])
     require_users(num_users, f"the frame has {num_users} rows with a value")
     has_category = "other" in plan.question.reads
-    how: Any = {"has_category": has_category}
-    cautions = cautions_of_missing(sum(checked["num_missing"]), num_users, **how)
+    cautions = cautions_of_missing(
+        sum(checked["num_missing"]), num_users, has_category=has_category
+    )
     said = (each for block in checked["cautions"] for each in block)
     cautions = (*dict.fromkeys(said), *cautions)
     digests = dict(zip(checked["block"], checked["digest"], strict=True))
@@ -282,8 +283,9 @@ def _opened(keyed: _Keyed, table: "pa.Table") -> _Block:
     own = frame.lazy().select(
         pl.col(str(place)).alias(name) for place, name in enumerate(terms.names)
     )
-    how: Any = {"is_part": True, "reading": Reading(**terms.reading)}
-    column = terms.question.read(Source(own, terms.names, "the frame", **how))
+    column = terms.question.read(
+        Source(own, terms.names, "the frame", is_part=True, reading=Reading(**terms.reading))
+    )
     require_column(terms.question, column)
     blocks = list(column.blocks())
     is_array = isinstance(blocks[0], np.ndarray)

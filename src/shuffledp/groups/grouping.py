@@ -93,8 +93,9 @@ def read_groups(
     is_known = is_known[start:]
     if not is_known.all():
         label = table["second"][start + int(np.argmin(is_known))]
-        counts = {"num_rows": int(np.count_nonzero(~is_known)), "total": is_known.size}
-        raise edge_files.unknown_label(origin, label, ids=ids, **counts)
+        raise edge_files.unknown_label(
+            origin, label, ids=ids, num_rows=int(np.count_nonzero(~is_known)), total=is_known.size
+        )
     edge_files.require_named(table["first"][start:], origin)
     named = table[start:].select(group="first", member=pl.Series(members[start:]))
     if (twice := named.is_duplicated()).any():

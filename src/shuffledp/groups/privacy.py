@@ -217,8 +217,15 @@ def grouped_epsilon(
         if laws:
             extra = stated_blanket.STATED_BLANKET.assumptions if profile.blanket else ()
             upper = max(atom_epsilon_above(law, size, delta, profile.epsilon0) for law in laws)
-            held: dict[str, Any] = {"source": _SOURCE, "assumptions": MALLOWS_ASSUMPTIONS + extra}
-            found.append(Bound(lower=None, upper=upper, method="mallows-thinned", **held))
+            found.append(
+                Bound(
+                    lower=None,
+                    upper=upper,
+                    method="mallows-thinned",
+                    source=_SOURCE,
+                    assumptions=MALLOWS_ASSUMPTIONS + extra,
+                )
+            )
     return registry.least_over(found, uniform.lower)
 
 

@@ -138,8 +138,16 @@ class Hiding:
         weighing = Weighing(self.bounds, profile, terms)
         if not weighing.unmet(weighing.users, epsilon).size:
             return True
-        laws = {"overlaps": self.overlaps, "position_law": self.position_law}
-        return network_walk_delta(profile, epsilon=epsilon, **laws, **terms) <= terms["delta"]
+        return (
+            network_walk_delta(
+                profile,
+                epsilon=epsilon,
+                overlaps=self.overlaps,
+                position_law=self.position_law,
+                **terms,
+            )
+            <= terms["delta"]
+        )
 
 
 # Relative accuracy with which the worst of many users is found.

@@ -224,8 +224,9 @@ def network_walk_epsilon(
             best = replace(
                 best, assumptions=tuple(told.get(each, each) for each in best.assumptions)
             )
-        how = {"guess": best.upper, "relative_tolerance": 1e-6}
-        _, upper = last_above_first_below(curve.delta, delta, 0.0, single.upper, **how)
+        _, upper = last_above_first_below(
+            curve.delta, delta, 0.0, single.upper, guess=best.upper, relative_tolerance=1e-6
+        )
     if upper < single.upper:
         method = f"network-walk{'' if walk.labels is None else '-single'}/{best.method}"
     else:
@@ -260,8 +261,13 @@ class _Curve:
         return random_crowd.crowd_delta(self.law, conditional, self._uniform(epsilon, 1))
 
     def _uniform(self, epsilon: float, size: int) -> float:
-        how: Any = {"epsilon": epsilon, "dummies": self._walk.dummies_of(size), "with_lower": False}
-        return account_delta(self._profile, num_users=size, **how).upper
+        return account_delta(
+            self._profile,
+            num_users=size,
+            epsilon=epsilon,
+            dummies=self._walk.dummies_of(size),
+            with_lower=False,
+        ).upper
 
     def _conditional(self, epsilon: float, size: int) -> float:
         """Return d(m): an upper bound on delta for every crowd of at least m."""

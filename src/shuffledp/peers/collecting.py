@@ -295,8 +295,9 @@ def collection_result(
     profile, collected = asked.randomizer.profile, fetched.collected
     counts: Any = asked.randomizer.aggregate(reports)
     arrived = fetched.arrived(reports.num_reports)
-    how: dict[str, Any] = {"num_dishonest": num_dishonest, "on_progress": on_progress}
-    exchange = Exchange(terms, graph, fetched.record, arrived, **how)
+    exchange = Exchange(
+        terms, graph, fetched.record, arrived, num_dishonest=num_dishonest, on_progress=on_progress
+    )
     laws, num_own, variance = (terms.dummies,) if terms.dummies else (), reports.num_reports, 0.0
     if laws:
         num_own, variance = _own_reports(exchange, arrived)

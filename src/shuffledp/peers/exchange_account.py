@@ -324,8 +324,9 @@ class Exchange:
         if self.mixing is not None and not self.record.num_absences:
             bounds = self.mixing.position_bounds(self.terms.rounds)
         else:
-            how: Any = {"seen": self._seen, "on_progress": self._report}
-            (bounds,) = exact_position_bounds(self._walk, [self.terms.rounds], **how)
+            (bounds,) = exact_position_bounds(
+                self._walk, [self.terms.rounds], seen=self._seen, on_progress=self._report
+            )
         compared = [each for each in (bounds, bounds.given) if each is not None]
         return max(map(Hiding, compared), key=lambda each: float(each.overlaps.sum()))
 

@@ -124,8 +124,7 @@ class SetRandomizer(FrequencyRandomizer):
         k, most = require_set_size(self.domain_size, self.max_answers)
         set_fields(self, domain_size=k, max_answers=most)
         base, loss = settle(require_non_negative("epsilon0", self.epsilon0), self._law_for)
-        law = {"base": base.fingerprint, "k": k, "max_answers": most}
-        fingerprint = checks.fingerprint_of(self.name, **law)
+        fingerprint = checks.fingerprint_of(self.name, base=base.fingerprint, k=k, max_answers=most)
         set_fields(self, base=base, epsilon0=loss, fingerprint=fingerprint)
 
     def _law_for(self, epsilon0: float) -> tuple[CategoryRandomizer, float]:

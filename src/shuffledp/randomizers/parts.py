@@ -599,8 +599,9 @@ class Levels(Parts):
             below=_edges_of(shares / shares.sum()),
             sampling=0.0 if self.is_sampled else 1.0 / num_users,
         )
-        all_of: Any = {"num_users": num_users, "confidence": confidence}
-        return distributions.DistributionEstimates.of(errors, simultaneous=simultaneous, **all_of)
+        return distributions.DistributionEstimates.of(
+            errors, simultaneous=simultaneous, num_users=num_users, confidence=confidence
+        )
 
 
 def _edges_of(shares: Floats) -> Floats:

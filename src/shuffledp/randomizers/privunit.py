@@ -222,8 +222,13 @@ class PrivUnit(MeanRandomizer):
         norm_bound = require_norm_bound(self.norm_bound)
         asked = require_non_negative("epsilon0", self.epsilon0)
         (gamma, threshold), loss = settle(asked, partial(law_for, dimension=dimension))
-        stated = {"norm_bound": norm_bound.hex(), "gamma": gamma.hex(), "threshold": threshold}
-        fingerprint = checks.fingerprint_of(self.name, dimension=dimension, **stated)
+        fingerprint = checks.fingerprint_of(
+            self.name,
+            dimension=dimension,
+            norm_bound=norm_bound.hex(),
+            gamma=gamma.hex(),
+            threshold=threshold,
+        )
         jump = weight_difference(threshold, cap_measure(gamma, dimension))
         set_fields(self, dimension=dimension, norm_bound=norm_bound, epsilon0=loss)
         set_fields(self, gamma=gamma, threshold=threshold, fingerprint=fingerprint)

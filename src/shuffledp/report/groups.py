@@ -23,10 +23,14 @@ def words(shuffler: str, facts: GroupFacts | None, **_: Any) -> ShuffleWords:
     """Return the words about a shuffle within groups, or about noise on places."""
     known: dict[str, Any] = {}
     if facts is not None:
-        how = {"facts": facts, "is_mallows": isinstance(facts, MallowsFacts), "kinds": _KINDS}
         known = {
             "paragraphs": paragraphs("groups.txt", facts=facts),
-            "tables": rendered_tables("groups-rows.txt", **how),
+            "tables": rendered_tables(
+                "groups-rows.txt",
+                facts=facts,
+                is_mallows=isinstance(facts, MallowsFacts),
+                kinds=_KINDS,
+            ),
         }
     return ShuffleWords(
         notice=_NOTICES[shuffler],

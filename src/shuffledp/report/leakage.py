@@ -96,8 +96,13 @@ def account_rows(account: LeakageAccount) -> list[tuple[str, str, str, str]]:
 def account_facts(account: LeakageAccount) -> list[tuple[str, str]]:
     """Return names and values of the assumptions behind the probabilities."""
     counts = "" if account.knowledge is None else describe_counts(account.knowledge)
-    words = {"adversary": adversary_name(account), "belief": belief(account), "counts": counts}
-    return rendered_rows("leakage-rows.txt", account=account, **words)
+    return rendered_rows(
+        "leakage-rows.txt",
+        account=account,
+        adversary=adversary_name(account),
+        belief=belief(account),
+        counts=counts,
+    )
 
 
 def leakage_facts(leakage: "RunLeakage | None") -> dict[str, Any]:

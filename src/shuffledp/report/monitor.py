@@ -198,8 +198,7 @@ def table_rows(result: "MonitorResult") -> list[tuple[str, ...]]:
 # --------------------------------------------------------------------- statement
 def statement_paragraphs(result: "MonitorResult") -> tuple[Paragraph, ...]:
     """Return titles and texts; every number is rounded to the safe side."""
-    how = {"result": result, "central": result.central, "seeded": SEEDED}
-    return paragraphs("monitor.txt", **how)
+    return paragraphs("monitor.txt", result=result, central=result.central, seeded=SEEDED)
 
 
 # --------------------------------------------------------------------- chart

@@ -91,8 +91,13 @@ def expected_errors(plan: Plan) -> list[tuple[str, str]]:
     """
     found = plan.question.prospects(plan.randomizer, plan.num_users, plan.dummies)
     others = [*wording.dishonest_facts(plan), *wording.finding_rows(found)]
-    how = {"plan": plan, "frequent": frequent_name(plan), "error": partial(error_text, plan)}
-    return rendered_rows("plan-rows.txt", others=others, **how)
+    return rendered_rows(
+        "plan-rows.txt",
+        others=others,
+        plan=plan,
+        frequent=frequent_name(plan),
+        error=partial(error_text, plan),
+    )
 
 
 def frequent_name(plan: Plan) -> str:

@@ -165,9 +165,15 @@ def law_delta(atoms: Sequence[Atom], num_users: int, epsilon: arb, level: int) -
     """Enclose (B) for a law, by listing where that is quick, or no slower than the integral."""
     kept = tuple(atom for atom in atoms if not atom[0].is_zero())
     if (work := enumeration_work(len(kept), num_users)) > _FEW_OPERATIONS:
-        how = {"exponent": 40.0 + 5.0 * level, "most_operations": min(work, MOST_OPERATIONS)}
         try:
-            return contour_delta(kept, num_users, epsilon, SMOOTHINGS[level], **how)
+            return contour_delta(
+                kept,
+                num_users,
+                epsilon,
+                SMOOTHINGS[level],
+                exponent=40.0 + 5.0 * level,
+                most_operations=min(work, MOST_OPERATIONS),
+            )
         except OutOfRegimeError:
             if work > MOST_OPERATIONS:
                 raise

@@ -128,7 +128,6 @@ def open_column(  # noqa: PLR0913  # one keyword an option
     reads = ("missing", "other") if question is None else question.reads
     if unfit := [name for name in reading if name not in reads]:
         raise ParameterError(f"{unfit[0]}=... makes no sense for this question: leave it out")
-    how: Any = {"reading": tables.Reading(**reading), "report": on_progress or no_progress}
     if question is not None and question.table_columns:
         names = question.table_columns
         if column is not None and hasattr(question, "by"):
@@ -153,7 +152,15 @@ def open_column(  # noqa: PLR0913  # one keyword an option
         missing_texts=missing_texts,
     )
     read = partial(resolve_name(_ANSWERS), domain=None) if question is None else question.read
-    found: Column = read(replace(source, names=names, weight=weight, **how))
+    found: Column = read(
+        replace(
+            source,
+            names=names,
+            weight=weight,
+            reading=tables.Reading(**reading),
+            report=on_progress or no_progress,
+        )
+    )
     if found.weights is not None:
         found = drawn(found, Weights(found.weights.weights, most_weight), seed)
     return found

@@ -152,8 +152,9 @@ class Columns(question.Shares):
 
     def candidates(self) -> question.Candidates:
         """Return the randomizer that reports one part of the value, drawn at random."""
-        how: Any = {"sizes": self.sizes, "tied": self._tied}
-        return question.candidates_of({SampledParts.prefix: SampledParts}, **how)
+        return question.candidates_of(
+            {SampledParts.prefix: SampledParts}, sizes=self.sizes, tied=self._tied
+        )
 
     @property
     def _tied(self) -> tuple[int, ...]:

@@ -332,8 +332,15 @@ class HeavyHitters(question.Shares):
         here = self.bin_law(law, counts.num_reports, laws)
         kept, facts = left_by(counts.support[: len(bins)], here, self.most, is_last=is_last)
         done = self._done(law, self.search.done, laws)
-        how: Any = {"num_users": aggregate.num_reports, "options": options}
-        return self.found_in(law, counts, bins, kept, [*done, (here, facts)], **how)
+        return self.found_in(
+            law,
+            counts,
+            bins,
+            kept,
+            [*done, (here, facts)],
+            num_users=aggregate.num_reports,
+            options=options,
+        )
 
     def found_in(
         self,

@@ -75,12 +75,11 @@ class Mean(question.Means):
         """Return bitwise sums, one for each number of bits: dummies are ordinary messages."""
         from shuffledp.randomizers.bit_sums import LARGEST_NUM_BITS, BitSums
 
-        how = {"low": self.low, "high": self.high}
         makers = {
             f"bit-sums-{number}": partial(BitSums, num_bits=number)
             for number in range(1, LARGEST_NUM_BITS + 1)
         }
-        return question.candidates_of(makers, **how)
+        return question.candidates_of(makers, low=self.low, high=self.high)
 
     def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
         """Return the standard error of the mean, for values spread evenly over the range."""

@@ -123,8 +123,9 @@ class MeanByGroup(Mean):
         """Return a randomizer for each number of bits up to the largest."""
         numbers = range(1, most + 1)
         makers = {f"{GroupBits.prefix}-{b}": partial(GroupBits, num_bits=b) for b in numbers}
-        how = {"num_groups": len(self.groups), "low": self.low, "high": self.high}
-        return question.candidates_of(makers, **how)
+        return question.candidates_of(
+            makers, num_groups=len(self.groups), low=self.low, high=self.high
+        )
 
     def expected_error(self, randomizer: Any, num_users: int, dummies: question.Laws = ()) -> float:
         """Return the standard error of the mean of a group with one user in g."""
@@ -146,16 +147,24 @@ class MeanByGroup(Mean):
         totals[1] = 1.0 / len(self.groups)
         if counts is not None:
             _, totals = randomizer.totals(counts)
-        how = {"totals": totals, "each": randomizer.influence / num_users}
-        return partial(largest_shift, width=self.high - self.low, **how)
+        return partial(
+            largest_shift,
+            width=self.high - self.low,
+            totals=totals,
+            each=randomizer.influence / num_users,
+        )
 
     def estimate(
         self, randomizer: Any, aggregate: Any, options: question.EstimateOptions
     ) -> GroupMeanEstimates:
         """Return the mean and the size of each group."""
         self.require_post_processing(options.post_processing)
-        how = {"confidence": options.confidence, "simultaneous": options.simultaneous}
-        found = randomizer.estimate(aggregate, groups=self.groups, **how)
+        found = randomizer.estimate(
+            aggregate,
+            groups=self.groups,
+            confidence=options.confidence,
+            simultaneous=options.simultaneous,
+        )
         estimates: GroupMeanEstimates = replace(found, compare=self.compare)
         return estimates
 

@@ -331,8 +331,9 @@ class Shares(Question[FrequencyEstimates]):
     ) -> FrequencyEstimates:
         """Return the share of users with each answer, after the steps of post-processing."""
         self.require_post_processing(options.post_processing)
-        how = {"confidence": options.confidence, "simultaneous": options.simultaneous}
-        estimates: FrequencyEstimates = randomizer.estimate(aggregate, **how)
+        estimates: FrequencyEstimates = randomizer.estimate(
+            aggregate, confidence=options.confidence, simultaneous=options.simultaneous
+        )
         for step in options.post_processing:
             estimates = POST_PROCESSING[step](estimates)
         return estimates
@@ -369,8 +370,9 @@ class Means(Question[MeanEstimates]):
     ) -> MeanEstimates:
         """Return the mean; for vectors the mean of each coordinate."""
         self.require_post_processing(options.post_processing)
-        how: Any = {"confidence": options.confidence, "simultaneous": options.simultaneous}
-        return randomizer.estimate(aggregate, **how)
+        return randomizer.estimate(
+            aggregate, confidence=options.confidence, simultaneous=options.simultaneous
+        )
 
 
 def checked_answers(domain: Iterable[object], what: str = "domain") -> tuple[str, ...]:

@@ -340,8 +340,12 @@ class Watched:
         """Fetch new results; return the refused batches with the reasons."""
         if not (path := self.folder / "operator.key").is_file():
             raise DataError(f"no results: {self.folder} has no operator.key, which opens them")
-        how: Any = {"key": settings.signing_key(path), "patience_seconds": _PATIENCE_SECONDS}
-        with Server(self.task, "analyzer", **how) as analyzer:
+        with Server(
+            self.task,
+            "analyzer",
+            key=settings.signing_key(path),
+            patience_seconds=_PATIENCE_SECONDS,
+        ) as analyzer:
             found = analyzer.results()
             for number in found["batches"][-_MOST_RESULTS:]:
                 if number not in self.records:

@@ -169,8 +169,12 @@ def created(home: Path, form: Form, folder: str, text: str) -> dict[str, Any]:
                 f"is made in {home}"
             )
         found = plan_of(form)
-        said = {"epsilon": given(found.target_epsilon), "delta": given(found.target_delta)}
-        promise = promise_of(found, text.strip(), **said)
+        promise = promise_of(
+            found,
+            text.strip(),
+            epsilon=given(found.target_epsilon),
+            delta=given(found.target_delta),
+        )
         made = create_task(home / folder, min_batch=found.num_users, **promise)
     except (ShuffledpError, OSError) as error:
         return {"refused": str(error)}

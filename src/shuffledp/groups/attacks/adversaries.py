@@ -261,8 +261,7 @@ def attack_by_gaussian_process(
     maps = {"accuracy": np.arange(survey.domain_size)} | {
         f"accuracy, {name}": mapping for name, mapping in (label_maps or {}).items()
     }
-    how: dict[str, Any] = {"positions": positions, "maps": maps, "num_inducing": num_inducing}
-    trial = partial(_correlate, survey, **how)
+    trial = partial(_correlate, survey, positions=positions, maps=maps, num_inducing=num_inducing)
     return surveys.simulate(("gaussian-process", "Gaussian process"), trial, arrangements, **trials)
 
 

@@ -23,7 +23,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -361,8 +361,15 @@ def unavoidable_delta(
 
 def _part(profile: MonitoringProfile, crowd: Crowd, law: ChangeLaw, epsilon: float) -> float:
     """Return a lower bound on the mean positive part for one law, higher orders included."""
-    about: Any = {"gap": profile.gap, "share": crowd.share, "num_users": crowd.num_users}
-    linear = partial(linear_delta, law, epsilon=epsilon, upwards=False, **about)
+    linear = partial(
+        linear_delta,
+        law,
+        epsilon=epsilon,
+        upwards=False,
+        gap=profile.gap,
+        share=crowd.share,
+        num_users=crowd.num_users,
+    )
     plain = linear()
     if not has_higher_orders(profile):
         return plain
