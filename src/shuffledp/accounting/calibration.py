@@ -203,7 +203,7 @@ def largest_local_epsilon(
         return epsilon_upper(release * times, allowed)
 
     # The first guess is from the central limit.
-    strength = certain * math.sqrt(num_users * times / (-4.0 * math.log(allowed)))
+    strength = certain * math.sqrt(min(num_users, _MOST_USERS) * times / (-4.0 * math.log(allowed)))
     most = int(_strength(LARGEST_CALIBRATED) / unit)
     parts, _ = neighbours(
         cost,
