@@ -8,6 +8,7 @@ peak memory of a process of its own that does the same work once, input, interpr
 code included (Linux only). The array of edges takes 160 MB, the graph 88 MB.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -145,7 +146,11 @@ def test_graphs(benchmark, name):
 def peak_megabytes(name):
     """Return the peak memory of a fresh process that does it once."""
     outcome = subprocess.run(
-        [sys.executable, Path(__file__), name], capture_output=True, text=True, check=True
+        [sys.executable, Path(__file__), name],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # with tests/
     )
     return float(outcome.stdout)
 
