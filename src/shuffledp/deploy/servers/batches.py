@@ -291,9 +291,9 @@ class HandedOut:
         except (DataError, ValueError):
             raise DataError(
                 f"cannot read {self._path}, which has the numbers of the batches that were handed "
-                "out: put it back; if it is lost, write the largest number into it that the "
-                "analyzer has, or 0 if it has none. Reports of that batch and those before are not "
-                "released again"
+                "out: put it back; if it is lost, or never was (version 0.2.0), write the largest "
+                "number into it that the analyzer has, or 0 if it has none. Reports of that batch "
+                "and those before are not released again"
             ) from None
 
     def lost(self, store: Store) -> int | None:
