@@ -317,6 +317,9 @@ def test_columns_without_a_list_are_read_with_a_caution(here, capsys):
     assert saved["domain"] == ["age=old", "age=young", "vote=no", "vote=yes"]
     assert main(["plan", "--num-users", "1200", "--columns", "age,vote", *TARGET]) == 2
     assert "--columns needs --domain-file" in capsys.readouterr().err
+    (here / "alike.csv").write_text("age,vote\nold,yes\nold,no\n")
+    assert run("columns", table="alike.csv", out="none", asked=["--columns", "age,vote"]) == 2
+    assert "could have given with --domain-file\n" in capsys.readouterr().err
 
 
 # ------------------------------------------------------------------ plan

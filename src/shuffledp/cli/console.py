@@ -70,7 +70,12 @@ def say(kind: str, message: str) -> None:
 
 
 # Options whose names differ from the names of the arguments.
-_OTHER_NAMES = {"laziness": "lazy", "id-column": "id", "missing-texts": "missing-text"}
+_OTHER_NAMES = {
+    "laziness": "lazy",
+    "id-column": "id",
+    "missing-texts": "missing-text",
+    "domains": "domain-file",
+}
 
 
 def _with_options(message: str) -> str:

@@ -267,14 +267,16 @@ def _shown(value: object) -> str:
     return shown if unicodedata.is_normalized("NFC", shown) else ascii(value)
 
 
-def require_two_answers(labels: tuple[str, ...], what: str) -> tuple[str, ...]:
+def require_two_answers(
+    labels: tuple[str, ...], what: str, remedy: str = "domain=[...]"
+) -> tuple[str, ...]:
     """Return ``labels`` if there are at least two, else raise `DomainError` about ``what``."""
     if len(labels) >= 2:
         return labels
     found = f"only {labels[0]!r}" if labels else "no answer"
     raise DomainError(
         f"{what} has {found}: a question needs at least two possible answers; list all that a "
-        "user could have given with domain=[...]"
+        f"user could have given with {remedy}"
     )
 
 

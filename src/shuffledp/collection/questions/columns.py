@@ -81,7 +81,7 @@ class Columns(question.Shares):
             )
         spelt.require_text("name in domains", *domains)
         listed = {
-            name: question.checked_answers(domain, f"domain of column {name!r}")
+            name: question.checked_answers(domain, f"domain of column {name!r}", "domains=...")
             for name, domain in domains.items()
         }
         chosen = _checked_pairs(listed, pairs)

@@ -375,7 +375,9 @@ class Means(Question[MeanEstimates]):
         )
 
 
-def checked_answers(domain: Iterable[object], what: str = "domain") -> tuple[str, ...]:
-    """Return the labels of at least two possible answers."""
+def checked_answers(
+    domain: Iterable[object], what: str = "domain", remedy: str = "domain=[...]"
+) -> tuple[str, ...]:
+    """Return the labels of at least two possible answers; ``remedy`` is where to list more."""
     spelt.require_list(what, domain)
-    return spelt.require_two_answers(spelt.checked_domain(domain, what), what)
+    return spelt.require_two_answers(spelt.checked_domain(domain, what), what, remedy)
