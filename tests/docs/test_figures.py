@@ -49,7 +49,7 @@ def test_every_method_has_a_page(figures):
         assert f"`{name}`" in listed, name
         assert any(f"`{name}`" in text for page, text in pages.items() if page != "index"), name
     for page in pages:
-        assert page == "index" or f"({page}.md)" in listed, page
+        assert page == "index" or f"\n{page}\n" in listed, page
 
 
 def test_best_is_between_the_unavoidable_end_and_every_method(figures):
