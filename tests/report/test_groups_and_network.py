@@ -78,7 +78,9 @@ def test_group_rows_for_the_terminal():
     unknown = dataclasses.replace(GROUPS, preserved=0.0)
     assert "Stays in largest" not in dict(group_rows(unknown))
     rows = dict(shuffle_rows(GROUPS))
-    assert rows["Sensitivity"] == "1,000"
+    assert rows["Sensitivity"] == "1,000 (the paper's formula: 720,600)"
+    hamming = dict(shuffle_rows(replace(GROUPS, rank_distance="hamming")))
+    assert hamming["Sensitivity"] == "1,000"
     assert rows["A report moves"] == "12.35 places on average, by simulation"
 
 
