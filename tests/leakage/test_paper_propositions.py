@@ -19,13 +19,16 @@ from oracles.random_channels import channels
 from shuffledp.core.errors import ParameterError
 from shuffledp.leakage.channel import (
     Channel,
+    datasets,
     is_refined_by,
+    posterior_vulnerability,
     product_channel,
     randomizer_channel,
     reduced_product_channel,
     reduced_randomizer_channel,
     reduced_shuffle_channel,
     shuffle_channel,
+    single_target_gain,
 )
 
 SIZES = st.sampled_from([(1, 2), (2, 2), (3, 2), (4, 2), (1, 3), (2, 3), (3, 3), (2, 4)])
@@ -133,3 +136,22 @@ def test_shuffling_and_noise_never_add_information(system):
         for channel in (noise, shuffle, noise @ shuffle, reduced @ reduced_noise)
     ]
     assert largest[2] == largest[3] <= min(largest[0], largest[1])
+
+
+@pytest.mark.parametrize(
+    ("released", "uninformed"),
+    [(lambda bits: bits[0], Fraction(3, 4)), (lambda bits: sum(bits) % 2, Fraction(1, 2))],
+    ids=["M", "M'"],
+)
+def test_equal_epsilon_tells_the_uninformed_much_or_nothing(released, uninformed):
+    """The introduction: M releases one bit of four, M' their parity, both true in three of four."""
+    inputs = [tuple(map(int, bits)) for bits in datasets(4, 2)]
+    lie, truth = Fraction(1, 4), Fraction(3, 4)
+    laws = [(lie, truth) if released(bits) else (truth, lie) for bits in inputs]
+    channel, gain = Channel(laws, inputs=inputs), single_target_gain(inputs)
+    assert posterior_vulnerability(None, channel, gain) == uninformed
+    for others in {bits[1:] for bits in inputs}:  # known to the strong adversary
+        prior = [Fraction(bits[1:] == others, 2) for bits in inputs]
+        assert posterior_vulnerability(prior, channel, gain) == truth
+        pair = [laws[inputs.index((bit, *others))] for bit in (0, 1)]
+        assert max(a / b for a, b in zip(*pair, strict=True)) == 3  # e^epsilon
