@@ -321,7 +321,7 @@ MEAN = ["--column", "x", "--mean", "--range", "0,9"]
         (INCOME, ["--column", "income", "--domain-file", "crlf.txt"], 40),
         (INCOME, AGE, "that is no number"),
         (INCOME, [*AGE, "--missing-text", "NA", "--missing", "drop"], 20),
-        (THOUSAND, MEAN, "say which"),
+        (THOUSAND, MEAN, "say which it is with --decimal . or --decimal ,"),
         (THOUSAND, [*MEAN, "--decimal", "."], 9),
         (THOUSAND, [*MEAN, "--decimal", ","], "outside [0, 9]"),
     ],

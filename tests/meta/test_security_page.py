@@ -1,4 +1,4 @@
-"""Every promise of SECURITY.md names tests that exist, and its links lead somewhere."""
+"""Promises of SECURITY.md and roles of the threat model name tests that exist; links lead on."""
 
 import ast
 import re
@@ -29,6 +29,16 @@ def test_every_promise_names_a_test():
     assert rows == table.splitlines()
     assert len(rows) >= 15
     assert list(missing_tests(PAGE)) == []
+
+
+def test_every_role_of_a_deployed_collection_names_a_test():
+    page = (ROOT / "docs/explanation/threat-model.md").read_text(encoding="utf-8")
+    section = page.partition("\n## A deployed collection\n")[2].partition("\n## ")[0]
+    header, _, *roles = [line for line in section.splitlines() if line.startswith("|")]
+    assert header.endswith("| test |")
+    assert len(roles) == 6
+    assert all("| `tests/" in each for each in roles)
+    assert list(missing_tests(section)) == []
 
 
 @pytest.mark.parametrize("text", ["`tests/no.py`", "`tests/meta/test_security_page.py::test_no`"])

@@ -86,7 +86,7 @@ def _with_options(message: str) -> str:
         value = found["text"] or found["number"] or ""
         return f"--{_OTHER_NAMES.get(name, name)} {value}".rstrip()
 
-    value = r"(?:True|\[\.\.\.\]|\.\.\.|'(?P<text>[\w,-]+)'|(?P<number>0\.\d+))"
+    value = r"(?:True|\[\.\.\.\]|\.\.\.|'(?P<text>[\w.,-]+)'|(?P<number>0\.\d+))"
     pattern = rf"(?<!\()\b(?P<name>[a-z_]+)={value}"
     return re.sub(pattern, option, message)
 
