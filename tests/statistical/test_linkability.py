@@ -181,7 +181,7 @@ OWN_DUMMIES = DummyLaw.from_text("poisson:0.5")
     ids=["one key", "two keys", "one key and dummies", "two keys and dummies", "devices' dummies"],
 )
 @pytest.mark.parametrize(
-    "games", [150, pytest.param(20_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
+    "games", [150, pytest.param(34_000, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
 def test_the_shuffler_tells_neither_order_nor_id_nor_upload(tmp_path, games, keys, dummies):
     right = Counter()
