@@ -99,9 +99,8 @@ def largest_epsilon0(
             relative_tolerance=tolerance,
         )[1]
 
-    # In a large crowd epsilon is about strength sqrt(4 ln(1/delta) / n); wide ends are quick.
-    strength = target * math.sqrt(min(users, _MOST_USERS) / (-4.0 * math.log(allowed)))
-    guess = 1.0 / epsilon0_of_strength(strength, target)
+    # The central limit, then wide ends, which are quick.
+    guess = 1.0 / epsilon0_of_strength(_limit_strength(target, users, allowed), target)
     guess = least_inverse(guess, spread=_GAUSSIAN_SPREAD, tolerance=_COARSE_WIDTH)
     # Any upper end that meets the target proves it: half of the tolerance pays for a wider one.
     inverse = least_inverse(guess, spread=_COARSE_WIDTH, tolerance=0.5 * relative_tolerance)
@@ -111,6 +110,11 @@ def largest_epsilon0(
 def _strength(epsilon0: float) -> float:
     """Return 2 sinh(epsilon0 / 2), to which epsilon is about proportional in a large crowd."""
     return 2.0 * math.sinh(0.5 * min(epsilon0, 100.0))
+
+
+def _limit_strength(epsilon: float, num_users: int, delta: float, *, rounds: int = 1) -> float:
+    """Return s with s sqrt(4 ln(1/delta) / (n rounds)) = epsilon of one round, at large n."""
+    return epsilon * math.sqrt(min(num_users, _MOST_USERS) * rounds / (-4.0 * math.log(delta)))
 
 
 def epsilon0_of_strength(strength: float, least: float) -> float:
@@ -202,8 +206,6 @@ def largest_local_epsilon(
         )
         return epsilon_upper(release * times, allowed)
 
-    # The first guess is from the central limit.
-    strength = certain * math.sqrt(min(num_users, _MOST_USERS) * times / (-4.0 * math.log(allowed)))
     most = int(_strength(LARGEST_CALIBRATED) / unit)
     parts, _ = neighbours(
         cost,
@@ -211,7 +213,7 @@ def largest_local_epsilon(
         power=1.0,
         least=_PARTS,
         most=most,
-        guess=strength / unit,
+        guess=_limit_strength(certain, num_users, allowed, rounds=times) / unit,
         exact_below=_PARTS,
     )
     return max(at(parts), certain)

@@ -25,7 +25,7 @@ class WithoutShuffler:
 
     def to_json_dict(self) -> dict[str, float | None]:
         """Return the fields by name, None for infinite values."""
-        return {name: finite(value) for name, value in asdict(self).items()}
+        return dict(finite(asdict(self)))
 
 
 # Above these a guess is nearly certain, or the factor of the odds is too large to mean anything.

@@ -227,7 +227,7 @@ def _json_number(value: Bound | float) -> object:
 
 
 def finite(value: Any) -> Any:
-    """Return a value for JSON, which has no infinity: None in the place of each, at any depth."""
+    """Return a value for JSON, at any depth None in the place of infinities and NaN."""
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

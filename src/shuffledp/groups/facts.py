@@ -54,6 +54,12 @@ class MallowsFacts(GroupFacts):
     largest_width: int
     rank_distance: str
 
+    @property
+    def published_sensitivity(self) -> int | None:
+        """Sensitivity by the formula of Meehan et al. for Kendall's distance; None for others."""
+        width = self.largest_width
+        return width * (width + 1) // 2 if self.rank_distance == "kendall" else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplacementFacts(GroupFacts):

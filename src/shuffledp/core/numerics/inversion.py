@@ -159,7 +159,7 @@ def neighbours(
         slow = 0 if math.log(high / max(low, 0.5)) <= 0.5 * width else slow + 1
         is_trusted = bool(known) and slow < _PATIENCE
         point = _by_power_law(known, power, exact_below) if is_trusted else low
-        # Beyond the bracket by no more than it overshoots: the crossing is at that end.
+        # Barely beyond the bracket, where its overshoot leads: the crossing is at that end.
         if is_trusted and (high > most or 0.9 * low <= point <= 1.1 * high):
             point = min(max(point, low + 1), high - 1)
         elif not low < point < high:  # where the cost hardly changes, perhaps to the end, or jumps
